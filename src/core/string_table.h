@@ -1,0 +1,36 @@
+// Many short strings in two allocations: a vocabulary of 262,144 tokens must not cost that many mallocs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llminfer::core {
+
+/// Append-only list of byte strings. Views stay valid until the next push_back.
+class StringTable {
+ public:
+  StringTable() : offsets_(1, 0) {}
+
+  void reserve(std::size_t count, std::size_t bytes) {
+    offsets_.reserve(count + 1);
+    bytes_.reserve(bytes);
+  }
+  void push_back(std::string_view text) {
+    bytes_.append(text);
+    offsets_.push_back(bytes_.size());
+  }
+  std::size_t size() const noexcept { return offsets_.size() - 1; }
+  bool empty() const noexcept { return size() == 0; }
+  std::string_view operator[](std::size_t index) const noexcept {
+    return {bytes_.data() + offsets_[index], static_cast<std::size_t>(offsets_[index + 1] - offsets_[index])};
+  }
+
+ private:
+  std::string bytes_;
+  std::vector<std::uint64_t> offsets_;
+};
+
+}  // namespace llminfer::core

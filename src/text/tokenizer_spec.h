@@ -1,0 +1,33 @@
+// What a model file says of its tokenizer, in neutral form: format/ fills it, text/ builds a tokenizer from it.
+#pragma once
+
+#include <llminfer/types.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/string_table.h"
+
+namespace llminfer::text {
+
+/// How a vocabulary entry may be used (the token_type array of GGUF, same numbers).
+enum class TokenKind : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+/// Ids in here are not yet checked against the vocabulary: Tokenizer construction does that and names the field.
+struct TokenizerSpec {
+  std::string family;            ///< "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "bert", "t5", "gemma4", ...
+  std::string pre;               ///< name of the pre-tokenizer rules, empty when the file has none
+  core::StringTable tokens;      ///< the vocabulary, as stored (byte-level families: in their printable alphabet)
+  std::vector<float> scores;     ///< empty, or one a token
+  std::vector<TokenKind> kinds;  ///< empty (all normal), or one a token
+  core::StringTable merges;      ///< "left right" pairs in rank order
+  std::string charsmap;          ///< SentencePiece's precompiled_charsmap, raw bytes; may be empty
+  std::optional<Token> bos, eos, eot, eom, unk, sep, pad, mask;
+  std::vector<Token> extra_eog;  ///< further ids that end a generation, if the file lists any
+  std::optional<bool> add_bos, add_eos, add_sep, add_space_prefix, remove_extra_whitespaces;
+  std::string chat_template;  ///< the default template's source, empty when there is none
+  std::vector<std::pair<std::string, std::string>> named_templates;  ///< ("tool_use", source), ...
+};
+
+}  // namespace llminfer::text
