@@ -1,0 +1,23 @@
+// What a device says of itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <llminfer/kv_type.hpp>
+
+namespace llminfer {
+inline namespace v0 {
+
+struct DeviceInfo {
+  std::string kind{};               ///< "reference", "cpu", "cuda", or a third party's name
+  std::string name{};               ///< the hardware as it calls itself, e.g. the processor's model name
+  std::string isa{};                ///< the kernels that run, e.g. "avx2", "avx512", "portable"
+  int threads = 1;                  ///< threads that compute
+  std::uint64_t memory = 0;         ///< bytes the device may use; 0 when unknown
+  int page_size = 32;               ///< tokens of one KV page
+  KvType default_kv = KvType::f16;  ///< what KvType::automatic means here
+};
+
+}  // namespace v0
+}  // namespace llminfer
