@@ -50,7 +50,8 @@ install(FILES ${PROJECT_BINARY_DIR}/llminferConfig.cmake ${PROJECT_BINARY_DIR}/l
   cmake/FindPCRE2.cmake cmake/Findutf8proc.cmake DESTINATION ${config_dir} COMPONENT headers)
 
 # Relative to the file's own place, so that a moved prefix still works.
-file(RELATIVE_PATH LLMINFER_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+file(RELATIVE_PATH pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" LLMINFER_PC_PREFIX "${pc_prefix}")
 configure_file(cmake/templates/llminfer.pc.in ${PROJECT_BINARY_DIR}/llminfer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/llminfer.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT headers)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT headers)

@@ -28,11 +28,13 @@ llminfer_library(shared)
 # Inline functions of the standard library and fmt have default visibility whatever the compiler is told, so the
 # linker gets the list of what leaves the library.
 target_link_options(llminfer_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map
-  LINKER:--as-needed $<$<NOT:$<BOOL:${LLMINFER_SANITIZE}>>:LINKER:--no-undefined>)
+  LINKER:--as-needed)
 set_property(TARGET llminfer_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 if(LLMINFER_SANITIZE)
-  target_link_options(llminfer_shared PRIVATE -fsanitize=${LLMINFER_SANITIZE})
+  target_link_options(llminfer_shared PUBLIC -fsanitize=${LLMINFER_SANITIZE})
   target_link_options(llminfer_static INTERFACE -fsanitize=${LLMINFER_SANITIZE})
+else()
+  target_link_options(llminfer_shared PRIVATE LINKER:--no-undefined)  # the sanitizers' symbols come from the program
 endif()
 
 if(BUILD_SHARED_LIBS)

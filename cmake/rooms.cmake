@@ -10,7 +10,8 @@ target_compile_options(llminfer_flags INTERFACE -ffp-contract=off -Wall -Wextra 
 target_include_directories(llminfer_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 if(LLMINFER_SANITIZE)
-  target_compile_options(llminfer_flags INTERFACE -fsanitize=${LLMINFER_SANITIZE} -fno-omit-frame-pointer -g)
+  target_compile_options(llminfer_flags INTERFACE -fsanitize=${LLMINFER_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -g)
   target_link_options(llminfer_flags INTERFACE -fsanitize=${LLMINFER_SANITIZE})
 endif()
 
