@@ -53,7 +53,8 @@ struct MetadataEntry {
 };
 
 struct OpenOptions {
-  bool map = false;  ///< map files instead of reading them
+  bool map = false;            ///< map files instead of reading them
+  bool metadata_only = false;  ///< leave the tensor tables unread: enough for a tokenizer, whatever the tensors' types
 };
 
 /// (any thread) An opened model: everything but the weights is in memory and checked. Copies share it.

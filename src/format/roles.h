@@ -14,7 +14,7 @@ enum class Role : std::uint8_t {
   token_embd,
   output,
   output_norm,
-  rope_freqs,  ///< llama3's frequency divisors, [rope dimensions / 2]; per layer in some files (layer -1 finds it)
+  rope_freqs,          ///< llama3's frequency divisors, [rope dimensions / 2]
   rope_factors_long,   ///< LongRoPE, as above
   rope_factors_short,  ///< LongRoPE, as above
   attn_norm,

@@ -60,7 +60,7 @@ std::shared_ptr<const Source> open_source(const ModelSource::Body& body, bool ma
 std::optional<std::vector<std::filesystem::path>> split_siblings(const std::filesystem::path& path);
 
 /// A path for messages, in UTF-8.
-std::string printable(const std::filesystem::path& path);
+std::string printable_path(const std::filesystem::path& path);
 
 }  // namespace format
 }  // namespace llminfer
