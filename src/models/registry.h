@@ -1,0 +1,21 @@
+// Architectures by name.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "models/decoder.h"
+
+namespace llminfer::models {
+
+/// Builds the graph of a file by its architecture. Throws unsupported_architecture naming it and those that are known.
+ModelGraph build_model(const format::ModelFile& file, const format::HyperParameters& hyper,
+                       const BuildOptions& options);
+
+/// Whether build_model knows the name.
+bool knows(std::string_view architecture) noexcept;
+
+/// Names of all architectures, in the order of the list.
+std::vector<std::string_view> architecture_names();
+
+}  // namespace llminfer::models
