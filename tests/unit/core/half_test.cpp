@@ -106,8 +106,8 @@ TEST_CASE("every bf16 widens exactly and comes back; rounding between neighbours
 
 #if defined(__x86_64__)
 TEST_CASE("f16 conversions equal the processor's, NaNs included") {
-  if (!__builtin_cpu_supports("f16c")) {
-    WARN("this processor has no F16C: nothing to compare with");
+  if (!__builtin_cpu_supports("avx2")) {  // clang 14 cannot ask for f16c; every processor with AVX2 has it
+    WARN("this processor has no AVX2, perhaps no F16C: nothing to compare with");
     return;
   }
   int wrong_widen = 0, wrong_narrow = 0;
