@@ -5,7 +5,7 @@ set(LLMINFER_TEST_ENVIRONMENT "LLMINFER_SHARED=${LLMINFER_SHARED_DIR};LLMINFER_M
 
 # Targets tests_unit and tests_<room>, so that a build of a sanitizer makes only the programs it will run.
 add_custom_target(tests_unit)
-foreach(room core quant format text graph models runtime profile device api)
+foreach(room core quant format text graph models runtime sampling profile device api)
   add_custom_target(tests_${room})
   add_dependencies(tests_unit tests_${room})
 endforeach()
