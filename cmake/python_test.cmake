@@ -4,8 +4,5 @@ set(LLMINFER_TEST_PYTHON python3 CACHE STRING "Python for the tests that are scr
 # llminfer_python_test(NAME script.py [argument ...])
 function(llminfer_python_test name script)
   get_filename_component(script ${script} ABSOLUTE)
-  add_test(NAME ${name} COMMAND sh -c
-    "command -v \"$0\" >/dev/null || { echo \"skipped: no $0\"; exit 77; }; exec \"$0\" \"$@\""
-    ${LLMINFER_TEST_PYTHON} ${script} ${ARGN})
-  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  llminfer_script_test(${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/python_test.sh ${LLMINFER_TEST_PYTHON} ${script} ${ARGN})
 endfunction()

@@ -1,4 +1,5 @@
 // Rows of several blocks, addresses without alignment, and what packing promises for any input.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -7,7 +8,6 @@
 
 #include "case_file.h"
 #include "catch.h"
-#include "quant/half.h"
 
 using namespace llminfer;
 
@@ -18,6 +18,9 @@ std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0xff);
   return bytes;
 }
+
+// Enough for 32 weights and at least one block.
+std::size_t short_row(const quant::QuantType& type) { return std::max<std::size_t>(32, type.info.block_size); }
 
 std::vector<float> unpacked(const quant::QuantType& type, const std::byte* blocks, std::size_t n) {
   std::vector<float> floats(n + 1, 12345.0f);
@@ -124,16 +127,17 @@ TEST_CASE("packing is defined for NaN, infinity, subnormals and the greatest num
   for (const quant::QuantType& type : quant::all_types()) {
     if (type.pack_row == nullptr) continue;
     INFO(type.info.name);
+    const std::size_t n = short_row(type);
     for (float first : values) {
       for (float second : values) {
         for (std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{31}}) {
-          std::vector<float> floats(32, second);
+          std::vector<float> floats(n, second);
           floats[at] = first;
-          std::vector<std::byte> row(quant::row_bytes(type.info.type, 32)), again(row.size());
-          type.pack_row(floats.data(), row.data(), 32);
-          type.pack_row(floats.data(), again.data(), 32);
+          std::vector<std::byte> row(quant::row_bytes(type.info.type, n)), again(row.size());
+          type.pack_row(floats.data(), row.data(), n);
+          type.pack_row(floats.data(), again.data(), n);
           CHECK(row == again);
-          const auto back = unpacked(type, row.data(), 32);
+          const auto back = unpacked(type, row.data(), n);
           // A NaN must not vanish: it reaches every weight of its block.
           if (std::isnan(first)) CHECK(std::isnan(back[at]));
           if (std::isnan(second)) CHECK(std::isnan(back[at == 31 ? 0 : 31]));
@@ -146,9 +150,10 @@ TEST_CASE("packing is defined for NaN, infinity, subnormals and the greatest num
 TEST_CASE("a block of zeros stays zero") {
   for (const quant::QuantType& type : quant::all_types()) {
     if (type.pack_row == nullptr) continue;
-    const std::vector<float> zeros(32, 0.0f);
-    std::vector<std::byte> row(quant::row_bytes(type.info.type, 32));
-    type.pack_row(zeros.data(), row.data(), 32);
-    for (float x : unpacked(type, row.data(), 32)) CHECK(x == 0.0f);
+    const std::size_t n = short_row(type);
+    const std::vector<float> zeros(n, 0.0f);
+    std::vector<std::byte> row(quant::row_bytes(type.info.type, n));
+    type.pack_row(zeros.data(), row.data(), n);
+    for (float x : unpacked(type, row.data(), n)) CHECK(x == 0.0f);
   }
 }

@@ -32,6 +32,9 @@ RANGED = [Type.Q4_1, Type.Q5_1]
 # Zeros, least and greatest subnormal, least normal, one, greatest, infinities, quiet and signalling NaNs.
 SPECIAL_HALVES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF,
                   0x7C00, 0xFC00, 0x7E00, 0xFE01, 0x7C01]
+# Zero, ends of the subnormals, around a half's greatest (65504) and its limit (65520), greatest, infinity, NaN.
+SPECIAL_FLOATS = [0, 1, 0x007FFFFF, 0x00800000, 0x33000000, 0x33000001, 0x477FE000, 0x477FEFFF, 0x477FF000, 0x477FFFFF,
+                  0x7F7FFFFF, 0x7F800000, 0x7FC00000]
 
 
 def random_blocks(rng, kind, scales):
@@ -77,19 +80,31 @@ def rows_to_pack(rng, kind, count):
     magnitude[: count // 2] = np.exp2(rng.integers(-16, 4, (count // 2, 1)))
     rows = rows * magnitude
     grid = rng.integers(-16, 17, (count // 4, 32)).astype(np.float32) / np.float32(2)  # ties of levels and of extremes
+    halves = rng.integers(-253, 254, (8 + count // 16, 32)).astype(np.float32) / np.float32(2)  # ties of Q8_0's levels
+    halves[:, 5] = np.float32(127)
+    near = []  # numbers next to the ties of Q4_1's and Q5_1's levels
+    for top in (15, 31):
+        near.append(np.resize((np.arange(top) + 0.5) / top, 32) * rng.uniform(0.5, 2, (4 + count // 16, 1)))
+        near[-1][:, 0] = 0
+        near[-1][:, 31] = near[-1][:, 1] * top / 1.5
     flat = np.repeat(rng.standard_normal((16, 1)).astype(np.float32), 32, axis=1)
     single = np.zeros((32, 32), dtype=np.float32)
     np.fill_diagonal(single, rng.standard_normal(32))
     zeros = np.zeros((2, 32), dtype=np.float32)
     zeros[1] = -0.0
-    rows = np.concatenate([rows, grid, np.abs(grid) + 1, flat, single, zeros])
+    rows = np.concatenate([rows, grid, np.abs(grid) + 1, halves, *near, flat, single, zeros]).astype(np.float32)
     rows = rows[np.isfinite(rows).all(axis=1)]
     if kind in RANGED:
         return rows[(np.ptp(rows.astype(np.float64), axis=1) < 3e38)]
     return rows
 
 
-def floats_to_pack(kind):
+def with_both_signs(*bits):
+    bits = np.concatenate(bits)
+    return np.concatenate([bits, bits | np.uint32(0x80000000)]).view(np.float32)
+
+
+def floats_to_pack(kind, thorough):
     """Numbers around every boundary of rounding to 16 bits, and the float32 special values."""
     if kind == Type.F16:
         exact = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
@@ -98,10 +113,8 @@ def floats_to_pack(kind):
     with np.errstate(over="ignore"):
         middle = ((exact[:-1].astype(np.float64) + exact[1:]) / 2).astype(np.float32)
     bits = np.concatenate([exact, middle]).view(np.uint32)
-    bits = np.concatenate([bits, bits + 1, bits[bits > 0] - 1, np.array(
-        [0, 1, 0x007FFFFF, 0x00800000, 0x477FE000, 0x477FEFFF, 0x477FF000, 0x477FFFFF, 0x7F7FFFFF, 0x7F800000, 0x7FC00000],
-        dtype=np.uint32)])
-    return np.concatenate([bits, bits | np.uint32(0x80000000)]).view(np.float32)
+    bits = np.concatenate([bits, bits + 1, bits[bits > 0] - 1])
+    return with_both_signs(bits if thorough else bits[:: len(bits) // 700], np.array(SPECIAL_FLOATS, dtype=np.uint32))
 
 
 def write_cases(out, kind, rng, thorough):
@@ -118,11 +131,9 @@ def write_cases(out, kind, rng, thorough):
     if kind not in PACKED:
         return
     if GGML_QUANT_SIZES[kind][0] == 1:
-        floats = floats_to_pack(kind if kind != Type.F32 else Type.F16)
-        write_pack(out, kind, floats if thorough else floats[:: len(floats) // 1500])
+        write_pack(out, kind, floats_to_pack(kind if kind != Type.F32 else Type.F16, thorough))
     else:
-        rows = rows_to_pack(rng, kind, 40000 if thorough else 64)
-        write_pack(out, kind, rows if thorough else np.concatenate([rows[:64], rows[64::4]]))
+        write_pack(out, kind, rows_to_pack(rng, kind, 40000 if thorough else 48))
 
 
 def main():
