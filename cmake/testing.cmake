@@ -5,9 +5,14 @@ set(LLMINFER_TEST_ENVIRONMENT "LLMINFER_SHARED=${LLMINFER_SHARED_DIR};LLMINFER_M
 
 # Targets tests_unit and tests_<room>, so that a build of a sanitizer makes only the programs it will run.
 add_custom_target(tests_unit)
-foreach(room core quant format text graph models runtime sampling profile device api)
-  add_custom_target(tests_${room})
-  add_dependencies(tests_unit tests_${room})
+function(llminfer_room_tests room)
+  if(NOT TARGET tests_${room})
+    add_custom_target(tests_${room})
+    add_dependencies(tests_unit tests_${room})
+  endif()
+endfunction()
+foreach(room core quant format text graph models runtime profile device api)
+  llminfer_room_tests(${room})
 endforeach()
 
 # The labels of the calling folder.
@@ -26,7 +31,8 @@ function(llminfer_unit_test name)
   target_link_libraries(${name} PRIVATE llminfer_flags ${T_ROOMS} llminfer_catch_main ${T_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   llminfer_folder_labels(labels)
-  if(labels MATCHES "^unit;(.+)")
+  if(labels MATCHES "^unit;([a-z]+)")
+    llminfer_room_tests(${CMAKE_MATCH_1})
     add_dependencies(tests_${CMAKE_MATCH_1} ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
