@@ -1,0 +1,167 @@
+#include "core/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <system_error>
+
+#include "core/fail.h"
+
+namespace llminfer::core {
+namespace {
+
+// How long a waiting thread keeps its core. A pause takes about 40 to 140 cycles, so 2000 are some 30 to 90 us: longer
+// than the differences between threads in one phase. With more threads than cores, whoever is waited for may need this
+// very core, so it is given up almost at once.
+constexpr int spins_with_cores = 2000;
+constexpr int spins_without_cores = 30;
+// Yields before a worker without work sleeps: about a millisecond on an idle machine, enough to bridge the sampling
+// between two tokens.
+constexpr int yields_before_sleep = 1500;
+
+void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("isb");  // as long as x86's pause; `yield` takes no time on most cores
+#endif
+}
+
+// Counters wrap around after 2^32 phases; their distance does not.
+bool reached(std::uint32_t value, std::uint32_t target) noexcept {
+  return static_cast<std::int32_t>(value - target) >= 0;
+}
+
+void wait_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target, int spins) noexcept {
+  for (int i = 0; i < spins; ++i) {
+    if (reached(counter.load(std::memory_order_acquire), target)) return;
+    pause();
+  }
+  while (!reached(counter.load(std::memory_order_acquire), target)) ::sched_yield();
+}
+
+int spins_for(int threads) noexcept {
+  const unsigned cores = std::thread::hardware_concurrency();  // on Linux, those this process may run on
+  return cores != 0 && static_cast<unsigned>(threads) > cores ? spins_without_cores : spins_with_cores;
+}
+
+// Workers start with all signals blocked, so that the host's handlers run on the host's threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    blocked_ = ::pthread_sigmask(SIG_SETMASK, &all, &before_) == 0;
+  }
+  ~SignalsBlocked() {
+    if (blocked_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+  bool blocked_ = false;
+};
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : threads_(threads), spins_(spins_for(threads)) {
+  if (threads < 1 || threads > max_threads) {
+    fail(ErrorCode::invalid_argument, "threads must be 1 to {}, not {}", max_threads, threads);
+  }
+  const auto count = static_cast<std::size_t>(threads);
+  slots_ = std::make_unique<Slot[]>(count);
+  workers_.reserve(count - 1);
+  const SignalsBlocked blocked;
+  try {
+    for (int thread = 1; thread < threads; ++thread) {
+      workers_.emplace_back([this, thread]() noexcept { work(thread); });
+    }
+  } catch (const std::system_error& error) {
+    stop_workers();
+    fail(ErrorCode::unavailable, "the system refused thread {} of {}: {}", workers_.size() + 2, threads, error.what());
+  } catch (...) {
+    stop_workers();
+    throw;
+  }
+}
+
+ThreadPool::~ThreadPool() { stop_workers(); }
+
+void ThreadPool::stop_workers() noexcept {
+  stopping_.store(true, std::memory_order_relaxed);
+  run_.fetch_add(1, std::memory_order_seq_cst);
+  run_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(Function function, void* context) noexcept {
+  take_turn();
+  function_ = function;
+  context_ = context;
+  // Sequentially consistent: this store must not pass the look at whether somebody sleeps that notify_all begins with.
+  const std::uint32_t current = run_.fetch_add(1, std::memory_order_seq_cst) + 1;
+  if (threads_ > 1) run_.notify_all();
+  function(context, 0, threads_);
+  for (int thread = 1; thread < threads_; ++thread) {
+    wait_until_reached(slots_[static_cast<std::size_t>(thread)].runs, current, spins_);
+  }
+  end_turn();
+}
+
+void ThreadPool::barrier(int thread) noexcept {
+  std::atomic<std::uint32_t>& own = slots_[static_cast<std::size_t>(thread)].phase;
+  const std::uint32_t phase = own.load(std::memory_order_relaxed) + 1;
+  own.store(phase, std::memory_order_release);
+  // Each begins with its right neighbour, so that not all look at the same line first.
+  for (int step = 1; step < threads_; ++step) {
+    const int other = thread + step < threads_ ? thread + step : thread + step - threads_;
+    wait_until_reached(slots_[static_cast<std::size_t>(other)].phase, phase, spins_);
+  }
+}
+
+void ThreadPool::work(int thread) noexcept {
+  std::uint32_t last = 0;
+  while (true) {
+    last = await_run(last);
+    if (stopping_.load(std::memory_order_relaxed)) return;
+    function_(context_, thread, threads_);
+    slots_[static_cast<std::size_t>(thread)].runs.store(last, std::memory_order_release);
+  }
+}
+
+// Waits for the run after `last` and gives its number. Runs cannot be missed: the next one begins only after this
+// thread has finished the one before.
+std::uint32_t ThreadPool::await_run(std::uint32_t last) noexcept {
+  std::uint32_t seen = last;
+  for (int i = 0; i < spins_; ++i) {
+    seen = run_.load(std::memory_order_acquire);
+    if (seen != last) return seen;
+    pause();
+  }
+  for (int i = 0; i < yields_before_sleep; ++i) {
+    seen = run_.load(std::memory_order_acquire);
+    if (seen != last) return seen;
+    ::sched_yield();
+  }
+  while ((seen = run_.load(std::memory_order_acquire)) == last) run_.wait(last, std::memory_order_seq_cst);
+  return seen;
+}
+
+// Callers are served in order. They sleep while they wait: a run takes milliseconds.
+void ThreadPool::take_turn() noexcept {
+  const std::uint32_t ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+  std::uint32_t serving = 0;
+  while ((serving = serving_.load(std::memory_order_acquire)) != ticket) {
+    serving_.wait(serving, std::memory_order_seq_cst);
+  }
+}
+
+void ThreadPool::end_turn() noexcept {
+  serving_.fetch_add(1, std::memory_order_seq_cst);
+  serving_.notify_all();
+}
+
+}  // namespace llminfer::core
