@@ -48,7 +48,7 @@ struct SamplingDefaults {
 /// One key of the file, for people to read.
 struct MetadataEntry {
   std::string key;
-  std::string type;   ///< "uint32", "string", "array of 49152 strings", ...
+  std::string type;   ///< "uint32", "string", "array of 49152 string", ...
   std::string value;  ///< printable UTF-8 on one line, cut to about 120 bytes
 };
 
