@@ -3,8 +3,8 @@
 // Facts: dequantizers of the `gguf` Python package; products are rounded in its order.
 #pragma once
 
+#include "core/half.h"
 #include "quant/block.h"
-#include "quant/half.h"
 
 namespace llminfer::quant {
 
@@ -30,12 +30,12 @@ struct BlockIq4Xs {
 static_assert(sizeof(BlockIq4Xs) == 136);
 
 inline void unpack(const BlockIq4Nl& block, float* out) noexcept {
-  const float d = half_to_float(block.d);
+  const float d = core::f16_to_f32(block.d);
   for (unsigned i = 0; i < 32; ++i) out[i] = d * static_cast<float>(iq4_levels[split_nibble(block.qs, 16, i)]);
 }
 
 inline void unpack(const BlockIq4Xs& block, float* out) noexcept {
-  const float d = half_to_float(block.d);
+  const float d = core::f16_to_f32(block.d);
   for (unsigned group = 0; group < 8; ++group) {
     const int low = (block.scales_l[group / 2] >> (4 * (group % 2))) & 0x0f;
     const int scale = (low | (block.scales_h >> (2 * group) & 3) << 4) - 32;

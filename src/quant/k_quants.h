@@ -4,8 +4,8 @@
 // Facts: dequantizers of the `gguf` Python package; products are rounded in its order.
 #pragma once
 
+#include "core/half.h"
 #include "quant/block.h"
-#include "quant/half.h"
 
 namespace llminfer::quant {
 
@@ -83,7 +83,7 @@ inline int minimum_q4(const std::uint8_t (&scales)[12], unsigned group) noexcept
 }
 
 inline void unpack(const BlockQ2K& block, float* out) noexcept {
-  const float d = half_to_float(block.d), dmin = half_to_float(block.dmin);
+  const float d = core::f16_to_f32(block.d), dmin = core::f16_to_f32(block.dmin);
   for (unsigned group = 0; group < 16; ++group) {
     const float scale = d * static_cast<float>(block.scales[group] & 0x0f);
     const float minimum = dmin * static_cast<float>(block.scales[group] >> 4);
@@ -94,7 +94,7 @@ inline void unpack(const BlockQ2K& block, float* out) noexcept {
 }
 
 inline void unpack(const BlockQ3K& block, float* out) noexcept {
-  const float d = half_to_float(block.d);
+  const float d = core::f16_to_f32(block.d);
   for (unsigned group = 0; group < 16; ++group) {
     const float scale = d * static_cast<float>(scale_q3(block.scales, group));
     for (unsigned i = 16 * group; i < 16 * group + 16; ++i) {
@@ -105,7 +105,7 @@ inline void unpack(const BlockQ3K& block, float* out) noexcept {
 }
 
 inline void unpack(const BlockQ4K& block, float* out) noexcept {
-  const float d = half_to_float(block.d), dmin = half_to_float(block.dmin);
+  const float d = core::f16_to_f32(block.d), dmin = core::f16_to_f32(block.dmin);
   for (unsigned group = 0; group < 8; ++group) {
     const float scale = d * static_cast<float>(scale_q4(block.scales, group));
     const float minimum = dmin * static_cast<float>(minimum_q4(block.scales, group));
@@ -118,7 +118,7 @@ inline void unpack(const BlockQ4K& block, float* out) noexcept {
 }
 
 inline void unpack(const BlockQ5K& block, float* out) noexcept {
-  const float d = half_to_float(block.d), dmin = half_to_float(block.dmin);
+  const float d = core::f16_to_f32(block.d), dmin = core::f16_to_f32(block.dmin);
   for (unsigned group = 0; group < 8; ++group) {
     const float scale = d * static_cast<float>(scale_q4(block.scales, group));
     const float minimum = dmin * static_cast<float>(minimum_q4(block.scales, group));
@@ -131,7 +131,7 @@ inline void unpack(const BlockQ5K& block, float* out) noexcept {
 }
 
 inline void unpack(const BlockQ6K& block, float* out) noexcept {
-  const float d = half_to_float(block.d);
+  const float d = core::f16_to_f32(block.d);
   for (unsigned group = 0; group < 16; ++group) {
     const float scale = d * static_cast<float>(block.scales[group]);
     for (unsigned i = 16 * group; i < 16 * group + 16; ++i) {

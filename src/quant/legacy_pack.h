@@ -1,6 +1,10 @@
 // Rounding float32 weights into the formats of legacy.h, with the bytes of the `gguf` Python package's quantizers.
 // The steps are in float32 and in its order: scale d, reciprocal 1/d, level = round(w / d), then d stored as a half.
+// The bytes are equal where that package has one answer on every CPU: finite weights whose range and 1/d are finite too.
+// Elsewhere the block is valid all the same: a level without a value is 0, a NaN makes the block NaN.
 #pragma once
+
+#include <cmath>
 
 #include "quant/legacy.h"
 
@@ -73,29 +77,29 @@ inline float ranged_levels(const float* in, int top, int (&levels)[32], float& l
 
 inline void pack(const float* in, BlockQ4_0& block) noexcept {
   int levels[32];
-  block.d = float_to_half(symmetric_levels(in, 8, levels));
+  block.d = core::f32_to_f16(symmetric_levels(in, 8, levels));
   store_levels(levels, block.qs);
 }
 
 inline void pack(const float* in, BlockQ5_0& block) noexcept {
   int levels[32];
-  block.d = float_to_half(symmetric_levels(in, 16, levels));
+  block.d = core::f32_to_f16(symmetric_levels(in, 16, levels));
   store_levels(levels, block.qs, block.qh);
 }
 
 inline void pack(const float* in, BlockQ4_1& block) noexcept {
   int levels[32];
   float low = 0;
-  block.d = float_to_half(ranged_levels(in, 15, levels, low));
-  block.m = float_to_half(low);
+  block.d = core::f32_to_f16(ranged_levels(in, 15, levels, low));
+  block.m = core::f32_to_f16(low);
   store_levels(levels, block.qs);
 }
 
 inline void pack(const float* in, BlockQ5_1& block) noexcept {
   int levels[32];
   float low = 0;
-  block.d = float_to_half(ranged_levels(in, 31, levels, low));
-  block.m = float_to_half(low);
+  block.d = core::f32_to_f16(ranged_levels(in, 31, levels, low));
+  block.m = core::f32_to_f16(low);
   store_levels(levels, block.qs, block.qh);
 }
 
@@ -109,7 +113,7 @@ inline void pack(const float* in, BlockQ8_0& block) noexcept {
     const int level = to_level(whole + std::floor(2 * (magnitude - whole)), 127);
     block.qs[i] = static_cast<std::int8_t>(x < 0 ? -level : level);
   }
-  block.d = float_to_half(d);
+  block.d = core::f32_to_f16(d);
 }
 
 }  // namespace llminfer::quant
