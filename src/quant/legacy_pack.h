@@ -1,7 +1,8 @@
 // Rounding float32 weights into the formats of legacy.h, with the bytes of the `gguf` Python package's quantizers.
 // The steps are in float32 and in its order: scale d, reciprocal 1/d, level = round(w / d), then d stored as a half.
-// The bytes are equal where that package has one answer on every CPU: finite weights whose range and 1/d are finite too.
-// Elsewhere the block is valid all the same: a level without a value is 0, a NaN makes the block NaN.
+// The bytes are equal wherever that package gives the same on every CPU: finite weights, a finite range and 1/d, and
+// for Q4_1 and Q5_1 no minimum of zero with zeros of both signs. Other blocks are valid all the same: a level without a
+// value is 0, a NaN makes the block NaN.
 #pragma once
 
 #include <cmath>
