@@ -75,14 +75,22 @@ double log64(double x) noexcept {
 double pow64(double x, double y) noexcept { return y == 0 ? 1.0 : exp64(y * log64(x)); }
 
 double exp_sum(const float* x, std::size_t count, float max, float scale) noexcept {
-  float lanes[8] = {};
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] += exp32((x[i + lane] - max) * scale);
+  constexpr std::size_t chunk = 128;
+  float e[chunk];
+  double sum = 0;
+  for (std::size_t first = 0; first < count; first += chunk) {
+    const std::size_t n = count - first < chunk ? count - first : chunk;
+    for (std::size_t i = 0; i < n; ++i) e[i] = bound_exponent((x[first + i] - max) * scale);
+    for (std::size_t i = 0; i < n; ++i) e[i] = exp32_bounded(e[i]);
+    for (std::size_t i = n; i % 8 != 0; ++i) e[i] = 0.0f;
+    float lanes[8] = {};
+    for (std::size_t i = 0; i < n; i += 8) {
+      for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] += e[i + lane];
+    }
+    sum += ((static_cast<double>(lanes[0]) + lanes[1]) + (static_cast<double>(lanes[2]) + lanes[3])) +
+           ((static_cast<double>(lanes[4]) + lanes[5]) + (static_cast<double>(lanes[6]) + lanes[7]));
   }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) lanes[lane] += exp32((x[i] - max) * scale);
-  return ((static_cast<double>(lanes[0]) + lanes[1]) + (static_cast<double>(lanes[2]) + lanes[3])) +
-         ((static_cast<double>(lanes[4]) + lanes[5]) + (static_cast<double>(lanes[6]) + lanes[7]));
+  return sum;
 }
 
 }  // namespace llminfer::runtime
