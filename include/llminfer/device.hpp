@@ -1,0 +1,49 @@
+// Where a model runs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <llminfer/device_info.hpp>
+#include <llminfer/error.hpp>
+#include <llminfer/export.hpp>
+
+namespace llminfer {
+inline namespace v0 {
+
+namespace backend {
+class Backend;
+}
+
+struct CpuOptions {
+  int threads = 0;           ///< 1 .. 1024; 0: the cores that affinity and cgroup grant this process
+  std::string isa = "auto";  ///< which kernels: "auto" (the best there is), "portable", "avx2"; one that the processor
+                             ///< lacks is Error unavailable
+  bool huge_pages = true;    ///< ask for huge pages behind weights; ignored where there are none
+};
+
+/// (any thread) A device with its memory and threads. Copies share them; steps of models on one Device take turns.
+/// Everything made with a Device keeps it alive.
+class LLMINFER_API Device {
+ public:
+  /// The processor. Errors: invalid_argument, unavailable (threads or ISA).
+  static Result<Device> cpu(CpuOptions options = {});
+  /// Slow, single-threaded float32 arithmetic that the other devices are compared with.
+  static Result<Device> reference();
+  /// A caller's own implementation of <llminfer/backend/backend.hpp>. Error: invalid_argument for null.
+  static Result<Device> wrap(std::shared_ptr<backend::Backend> backend);
+
+  Result<DeviceInfo> info() const;
+  /// Bytes that everything on this device holds now.
+  std::uint64_t memory_used() const noexcept;
+
+  /// For the library's own use.
+  const std::shared_ptr<backend::Backend>& backend() const noexcept { return backend_; }
+
+ private:
+  explicit Device(std::shared_ptr<backend::Backend> backend) noexcept;
+  std::shared_ptr<backend::Backend> backend_;
+};
+
+}  // namespace v0
+}  // namespace llminfer

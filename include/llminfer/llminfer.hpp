@@ -1,0 +1,11 @@
+// Everything an application needs.
+#pragma once
+
+#include <llminfer/device.hpp>
+#include <llminfer/error.hpp>
+#include <llminfer/generator.hpp>
+#include <llminfer/model.hpp>
+#include <llminfer/model_source.hpp>
+#include <llminfer/sampling.hpp>
+#include <llminfer/session.hpp>
+#include <llminfer/tokenizer.hpp>
