@@ -17,7 +17,7 @@ ALLOWED = {
     "graph": ({"core", "quant"}, True),
     "device": ({"core", "quant", "graph"}, True),
     "cuda": ({"core", "quant", "graph"}, True),
-    "models": ({"core", "graph", "format"}, True),
+    "models": ({"core", "quant", "graph", "format"}, True),
     "profile": ({"core", "graph"}, True),
     "runtime": ({"core", "graph", "text", "models", "profile"}, True),
     "api": ({"core", "quant", "text", "format", "graph", "device", "models", "profile", "runtime"}, True),
