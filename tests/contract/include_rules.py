@@ -16,7 +16,7 @@ ALLOWED = {
     "format": ({"core", "quant", "text/tokenizer_spec.h"}, False),
     "graph": ({"core", "quant"}, True),
     "device": ({"core", "quant", "graph"}, True),
-    "cuda": ({"core", "quant", "graph"}, True),
+    "cuda": ({"core", "quant", "graph", "device"}, True),
     "models": ({"core", "quant", "graph", "format"}, True),
     "profile": ({"core", "graph"}, True),
     "runtime": ({"core", "graph", "text", "models", "profile"}, True),
@@ -55,10 +55,12 @@ def quoted_error(root, path, name):
 
 
 def device_error(path, name):
-    """A concrete device is named by itself and by the registry alone."""
+    """A concrete device is named by itself and by the registry alone; common/ is what devices share."""
     parts = pathlib.PurePath(name).parts
     if parts[0] != "device" or len(parts) < 3:
         return None
+    if parts[1] == "common":
+        return None if room_of(path) in ("device", "cuda") else "device/common is for devices"
     inside = path.parts[:3] == ("src", "device", parts[1])
     registry = path.as_posix() == "src/device/registry.cpp"
     return None if inside or registry else f"only device/{parts[1]} and device/registry.cpp may name this device"
@@ -126,6 +128,7 @@ PLANTED = [
     ("src/runtime/a.cpp", '"device/registry.h"'),
     ("src/device/a.cpp", '"device/cpu/cpu.h"'),
     ("src/device/reference/a.cpp", '"device/cpu/cpu.h"'),
+    ("src/api/a.cpp", '"device/common/x.h"'),
     ("src/device/cpu/a.cpp", "<Eigen/Dense>"),
     ("src/models/a.cpp", "<iostream>"),
     ("src/graph/a.cpp", "<llminfer/session.hpp>"),
@@ -141,11 +144,13 @@ GOOD = [
     ("src/device/registry.cpp", '"device/cpu/cpu.h"'),
     ("src/device/cpu/b.cpp", '"device/cpu/cpu.h"'),
     ("src/device/reference/b.cpp", "<Eigen/Dense>"),
+    ("src/device/reference/b.h", '"device/common/x.h"'),
+    ("cuda/b.cpp", '"device/common/x.h"'),
     ("src/api/b.cpp", '"runtime/pool.h"'),
     ("examples/b.cpp", "<llminfer/session.hpp>"),
 ]
 HEADERS = ["core/fail.h", "graph/graph.h", "format/gguf.h", "text/other.h", "text/tokenizer_spec.h", "runtime/pool.h",
-           "device/registry.h", "device/cpu/cpu.h"]
+           "device/registry.h", "device/cpu/cpu.h", "device/common/x.h"]
 
 
 def planted_errors(cases):
