@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "core/fail.h"
@@ -11,11 +12,12 @@
 namespace llminfer::core {
 namespace {
 
-// How long a waiting thread keeps its core. A pause takes about 40 to 140 cycles, so 2000 are some 30 to 90 us: longer
-// than the differences between threads in one phase. With more threads than cores, whoever is waited for may need this
-// very core, so it is given up almost at once.
-constexpr int spins_with_cores = 2000;
-constexpr int spins_without_cores = 30;
+// How long a waiting thread keeps its core before it yields. A pause takes about 40 to 140 cycles, so 2000 are some 30
+// to 90 us: longer than the differences between threads in one phase. Where the core is wanted by others (more threads
+// than cores, or a busy machine), the one that is waited for may need this very core, and every pause is lost: then the
+// patience falls to its least. So it adapts: waits that end while spinning double it, waits that do not quarter it.
+constexpr int most_spins_with_cores = 2000;
+constexpr int least_spins = 30;
 // Yields before a worker without work sleeps: about a millisecond on an idle machine, enough to bridge the sampling
 // between two tokens.
 constexpr int yields_before_sleep = 1500;
@@ -33,17 +35,23 @@ bool reached(std::uint32_t value, std::uint32_t target) noexcept {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
-void wait_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target, int spins) noexcept {
+void more_patience(int& spins, int most) noexcept { spins = std::min(spins * 2, most); }
+void less_patience(int& spins) noexcept { spins = std::max(spins / 4, least_spins); }
+
+void wait_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target, int& spins,
+                        int most_spins) noexcept {
+  if (reached(counter.load(std::memory_order_acquire), target)) return;
   for (int i = 0; i < spins; ++i) {
-    if (reached(counter.load(std::memory_order_acquire), target)) return;
     pause();
+    if (reached(counter.load(std::memory_order_acquire), target)) return more_patience(spins, most_spins);
   }
+  less_patience(spins);
   while (!reached(counter.load(std::memory_order_acquire), target)) ::sched_yield();
 }
 
-int spins_for(int threads) noexcept {
+int most_spins_for(int threads) noexcept {
   const unsigned cores = std::thread::hardware_concurrency();  // on Linux, those this process may run on
-  return cores != 0 && static_cast<unsigned>(threads) > cores ? spins_without_cores : spins_with_cores;
+  return cores != 0 && static_cast<unsigned>(threads) > cores ? least_spins : most_spins_with_cores;
 }
 
 // Workers start with all signals blocked, so that the host's handlers run on the host's threads.
@@ -67,12 +75,13 @@ class SignalsBlocked {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : threads_(threads), spins_(spins_for(threads)) {
+ThreadPool::ThreadPool(int threads) : threads_(threads), most_spins_(most_spins_for(threads)) {
   if (threads < 1 || threads > max_threads) {
     fail(ErrorCode::invalid_argument, "threads must be 1 to {}, not {}", max_threads, threads);
   }
   const auto count = static_cast<std::size_t>(threads);
   slots_ = std::make_unique<Slot[]>(count);
+  for (std::size_t i = 0; i < count; ++i) slots_[i].barrier_spins = slots_[i].run_spins = most_spins_;
   workers_.reserve(count - 1);
   const SignalsBlocked blocked;
   try {
@@ -106,41 +115,46 @@ void ThreadPool::run(Function function, void* context) noexcept {
   if (threads_ > 1) run_.notify_all();
   function(context, 0, threads_);
   for (int thread = 1; thread < threads_; ++thread) {
-    wait_until_reached(slots_[static_cast<std::size_t>(thread)].runs, current, spins_);
+    wait_until_reached(slots_[static_cast<std::size_t>(thread)].runs, current, slots_[0].run_spins, most_spins_);
   }
   end_turn();
 }
 
 void ThreadPool::barrier(int thread) noexcept {
-  std::atomic<std::uint32_t>& own = slots_[static_cast<std::size_t>(thread)].phase;
-  const std::uint32_t phase = own.load(std::memory_order_relaxed) + 1;
-  own.store(phase, std::memory_order_release);
+  Slot& own = slots_[static_cast<std::size_t>(thread)];
+  const std::uint32_t phase = own.phase.load(std::memory_order_relaxed) + 1;
+  own.phase.store(phase, std::memory_order_release);
   // Each begins with its right neighbour, so that not all look at the same line first.
   for (int step = 1; step < threads_; ++step) {
     const int other = thread + step < threads_ ? thread + step : thread + step - threads_;
-    wait_until_reached(slots_[static_cast<std::size_t>(other)].phase, phase, spins_);
+    wait_until_reached(slots_[static_cast<std::size_t>(other)].phase, phase, own.barrier_spins, most_spins_);
   }
 }
 
 void ThreadPool::work(int thread) noexcept {
+  Slot& own = slots_[static_cast<std::size_t>(thread)];
   std::uint32_t last = 0;
   while (true) {
-    last = await_run(last);
+    last = await_run(last, own.run_spins);
     if (stopping_.load(std::memory_order_relaxed)) return;
     function_(context_, thread, threads_);
-    slots_[static_cast<std::size_t>(thread)].runs.store(last, std::memory_order_release);
+    own.runs.store(last, std::memory_order_release);
   }
 }
 
 // Waits for the run after `last` and gives its number. Runs cannot be missed: the next one begins only after this
 // thread has finished the one before.
-std::uint32_t ThreadPool::await_run(std::uint32_t last) noexcept {
+std::uint32_t ThreadPool::await_run(std::uint32_t last, int& spins) noexcept {
   std::uint32_t seen = last;
-  for (int i = 0; i < spins_; ++i) {
+  for (int i = 0; i < spins; ++i) {
     seen = run_.load(std::memory_order_acquire);
-    if (seen != last) return seen;
+    if (seen != last) {
+      more_patience(spins, most_spins_);
+      return seen;
+    }
     pause();
   }
+  less_patience(spins);
   for (int i = 0; i < yields_before_sleep; ++i) {
     seen = run_.load(std::memory_order_acquire);
     if (seen != last) return seen;

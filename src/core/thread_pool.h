@@ -45,16 +45,20 @@ class ThreadPool {
   struct alignas(128) Slot {
     std::atomic<std::uint32_t> phase{0};  // barriers this thread has reached since construction
     std::atomic<std::uint32_t> runs{0};   // runs this thread has finished since construction
+    // How long this thread spins before it yields, in barriers and between runs. Touched by it alone, so on a line that
+    // nobody polls.
+    alignas(128) int barrier_spins = 0;
+    int run_spins = 0;
   };
 
   void work(int thread) noexcept;
-  std::uint32_t await_run(std::uint32_t last) noexcept;
+  std::uint32_t await_run(std::uint32_t last, int& spins) noexcept;
   void take_turn() noexcept;
   void end_turn() noexcept;
   void stop_workers() noexcept;
 
   const int threads_;
-  const int spins_;
+  const int most_spins_;
   std::unique_ptr<Slot[]> slots_;
   std::vector<std::thread> workers_;
 
