@@ -13,6 +13,7 @@ namespace llminfer::core {
 
 /// A fixed number of threads, the caller of run() being one of them. Any thread may call run(); calls take turns in the
 /// order in which they came. Nothing is allocated after construction.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): padding keeps what is polled on lines of its own
 class ThreadPool {
  public:
   /// Runs on every thread of the pool. `thread` is in [0, threads); thread 0 is the caller of run().
@@ -42,6 +43,7 @@ class ThreadPool {
  private:
   // One cache line a thread, so that a thread's store disturbs nobody but those who wait for it. (128: neighbouring
   // lines are fetched in pairs.)
+  // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
   struct alignas(128) Slot {
     std::atomic<std::uint32_t> phase{0};  // barriers this thread has reached since construction
     std::atomic<std::uint32_t> runs{0};   // runs this thread has finished since construction
