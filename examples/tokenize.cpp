@@ -32,9 +32,14 @@ llminfer::EncodeOptions options_of(const json& line) {
 
 json answer(const llminfer::Tokenizer& tokenizer, const std::string& input) {
   const json line = json::parse(input);
-  const std::vector<llminfer::Token> ids =
-      tokenizer.encode(line.at("text").get_ref<const std::string&>(), options_of(line)).value();
-  return {{"ids", ids}, {"text", tokenizer.decode(ids).value()}};
+  const llminfer::Encoding encoding =
+      tokenizer.encode_ranges(line.at("text").get_ref<const std::string&>(), options_of(line)).value();
+  std::vector<llminfer::Token> spelled;
+  for (std::size_t i = 0; i < encoding.tokens.size(); ++i) {
+    const bool added = encoding.ranges[i].begin == encoding.ranges[i].end && tokenizer.is_control(encoding.tokens[i]);
+    if (!added) spelled.push_back(encoding.tokens[i]);
+  }
+  return {{"ids", encoding.tokens}, {"text", tokenizer.decode(spelled).value()}};
 }
 
 int run(const std::string& model) {

@@ -50,6 +50,13 @@ class ByteTrie {
   /// Value of the string that ends here, or none.
   std::int32_t value(std::uint32_t node) const noexcept { return nodes_[node].value; }
 
+  /// Nodes are numbered level by level from the root on, the children of a node one after the other.
+  std::size_t node_count() const noexcept { return nodes_.size(); }
+  std::uint32_t first_child(std::uint32_t node) const noexcept { return nodes_[node].children; }
+  std::uint32_t end_child(std::uint32_t node) const noexcept { return nodes_[node].children + nodes_[node].count; }
+  /// The byte that leads to a node.
+  std::uint8_t byte(std::uint32_t node) const noexcept { return bytes_[node]; }
+
  private:
   struct Node {
     std::uint32_t children = 0;

@@ -161,7 +161,6 @@ void Vocabulary::check_ids() const {
 void Vocabulary::mark_control_spellings() {
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     const std::string_view text = spec_.tokens[i];
-    longest_ = std::max(longest_, text.size());
     if (!text.empty()) by_text_.insert(text, static_cast<std::int32_t>(i));
     if (kinds_[i] != TokenKind::user_defined) continue;
     if (text::contains(end_spellings, text) || text::contains(fill_in_spellings, text)) kinds_[i] = TokenKind::control;
@@ -191,6 +190,7 @@ void Vocabulary::resolve_bytes() {
       append_marks_as_spaces(text, bytes);
     }
     bytes_.push_back(bytes);
+    longest_bytes_ = std::max(longest_bytes_, bytes.size());
   }
   if (!alphabet) return;
   for (std::size_t i = 0; i < kinds_.size(); ++i) {

@@ -54,8 +54,8 @@ class Vocabulary {
   /// The token of kind byte (or, in byte-level vocabularies, the token) that stands for one byte; none if there is
   /// none.
   Token byte_token(std::uint8_t byte) const noexcept { return byte_tokens_[byte]; }
-  /// Longest token, in bytes as stored.
-  std::size_t longest() const noexcept { return longest_; }
+  /// Most bytes that one token stands for.
+  std::size_t longest_bytes() const noexcept { return longest_bytes_; }
 
   std::optional<Token> bos() const noexcept { return spec_.bos; }
   std::optional<Token> eos() const noexcept { return spec_.eos; }
@@ -88,7 +88,7 @@ class Vocabulary {
   StringMap by_text_;
   std::vector<Token> byte_tokens_ = std::vector<Token>(256, StringMap::none);
   std::vector<Token> stop_tokens_;
-  std::size_t longest_ = 0;
+  std::size_t longest_bytes_ = 0;
   bool adds_bos_ = false, adds_closing_ = false, adds_space_prefix_ = false;
 };
 
