@@ -60,7 +60,7 @@ struct OpenOptions {
 /// (any thread) An opened model: everything but the weights is in memory and checked. Copies share it.
 class ModelFile {
  public:
-  /// Reads header, metadata and tensor table of every part. Throws not_found, not_gguf, truncated, corrupt,
+  /// Reads header, metadata and tensor table of every part. Throws what core::File does, not_gguf, truncated, corrupt,
   /// unsupported_type (version, byte order, tensor types), mismatch (parts that do not belong together), cancelled,
   /// callback_failed or what a Reader reports.
   static ModelFile open(const ModelSource& source, std::stop_token stop = {}, OpenOptions options = {});

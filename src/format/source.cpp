@@ -5,11 +5,38 @@
 #include <new>
 
 #include "core/fail.h"
-#include "format/file_source.h"
+#include "core/file.h"
 #include "format/printable.h"
 
 namespace llminfer::format {
 namespace {
+
+class FileSource final : public Source {
+ public:
+  explicit FileSource(const std::filesystem::path& path) : file_(path) {
+    size_ = file_.size();
+    name_ = printable_path(path);
+  }
+
+ private:
+  void do_read(std::uint64_t offset, std::span<std::byte> out) const override { file_.read_at(offset, out); }
+  core::File file_;
+};
+
+class MappedSource final : public Source {
+ public:
+  explicit MappedSource(const std::filesystem::path& path) : file_(path) {
+    mapping_ = file_.bytes();
+    size_ = mapping_.size();
+    name_ = printable_path(path);
+  }
+
+ private:
+  void do_read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (!out.empty()) std::memcpy(out.data(), mapping_.data() + offset, out.size());
+  }
+  core::MappedFile file_;
+};
 
 class MemorySource final : public Source {
  public:
@@ -81,7 +108,8 @@ std::shared_ptr<const Source> open_source(const ModelSource::Body& body, bool ma
   using Kind = ModelSource::Body::Kind;
   switch (body.kind) {
     case Kind::file:
-      return std::make_shared<FileSource>(body.path, map);
+      if (map) return std::make_shared<MappedSource>(body.path);
+      return std::make_shared<FileSource>(body.path);
     case Kind::memory:
       return std::make_shared<MemorySource>(body.bytes);
     case Kind::reader:

@@ -122,8 +122,8 @@ TEST_CASE("a file, read and mapped") {
 TEST_CASE("files that are none") {
   const Folder folder;
   check_error(ModelSource::file(folder.path() / u8"нет.gguf"), ErrorCode::not_found, "нет.gguf");
-  check_error(ModelSource::file(folder.path()), ErrorCode::not_found, "not a regular file");
-  check_error(ModelSource::file("/dev/zero"), ErrorCode::not_found, "not a regular file");
+  check_error(ModelSource::file(folder.path()), ErrorCode::invalid_argument, "not a regular file");
+  check_error(ModelSource::file("/dev/zero"), ErrorCode::invalid_argument, "not a regular file");
   check_error(ModelSource::file({}), ErrorCode::not_found, "cannot open");
   check_error(ModelSource::file(folder.write("empty.gguf", {})), ErrorCode::truncated, "empty.gguf");
   check_error(ModelSource::file(folder.write("text.gguf", Bytes(100, std::byte{'x'}))), ErrorCode::not_gguf, "xxxx");
