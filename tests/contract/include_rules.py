@@ -77,7 +77,8 @@ def angled_error(root, path, name):
     if name.startswith("llminfer/backend/") and not ALLOWED[room][1]:
         return f"{room} may not include the backend interface"
     if name.startswith("llminfer/") and pathlib.PurePath(name).name in HANDLES and room not in ("api", "runtime"):
-        return f"{room} is below the handles"
+        if not (name == "llminfer/device.hpp" and path.as_posix().startswith("src/device/registry.")):  # for the options
+            return f"{room} is below the handles"
     if (root / "src" / name).is_file():
         return "a header of src/ is included with quotes"
     return None
