@@ -8,7 +8,7 @@
 namespace llminfer::text::jinja {
 namespace {
 
-constexpr std::int64_t longest_range = 100'000;  // as in Jinja's sandbox
+constexpr std::uint64_t longest_range = 100'000;  // as in Jinja's sandbox
 
 Value range(Runtime& runtime, const Args& args) {
   const Bound<3> bound("range", args, {"start", "stop", "step"});
@@ -16,21 +16,19 @@ Value range(Runtime& runtime, const Args& args) {
   const std::int64_t first = to_index(bound.require(0), "range()");
   const std::int64_t start = one ? 0 : first, stop = one ? first : bound.integer(1, 0), step = bound.integer(2, 1);
   if (step == 0) fail_type("range() arg 3 must not be zero");
-  const double count = (static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(step);
-  if (count > static_cast<double>(longest_range)) {
+  const bool some = step > 0 ? start < stop : start > stop;
+  // Differences and sizes without a sign, where they cannot overflow.
+  const auto from = static_cast<std::uint64_t>(start), to = static_cast<std::uint64_t>(stop);
+  const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+  const std::uint64_t count = !some ? 0 : ((step > 0 ? to - from : from - to) - 1) / stride + 1;
+  if (count > longest_range) {
     fail_type("Range too big. The sandbox blocks ranges larger than MAX_RANGE (" + std::to_string(longest_range) +
               ").");
   }
   std::vector<Value> items;
-  if (count > 0) {
-    // Stops by count, so that adding the step never runs past 64 bits.
-    std::int64_t at = start;
-    for (;;) {
-      items.push_back(Value::integer(at));
-      std::int64_t next = 0;
-      if (__builtin_add_overflow(at, step, &next) || (step > 0 ? next >= stop : next <= stop)) break;
-      at = next;
-    }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t offset = i * stride;
+    items.push_back(Value::integer(static_cast<std::int64_t>(step > 0 ? from + offset : from - offset)));
   }
   std::string name = "range(" + std::to_string(start) + ", " + std::to_string(stop);
   if (step != 1) name += ", " + std::to_string(step);

@@ -141,6 +141,7 @@ Args without_first(const Args& args, std::size_t count) {
 
 template <bool keep, bool by_attribute>
 Value select(Runtime& runtime, const Value& input, const Args& args) {
+  if (!truthy(input)) return make_iterator(runtime, {});  // none too, as in Jinja
   const std::size_t first = by_attribute ? 1 : 0;
   if (args.positional.size() < first) fail_type("Missing parameter for attribute name");
   const bool tested = args.positional.size() > first;
@@ -156,6 +157,7 @@ Value select(Runtime& runtime, const Value& input, const Args& args) {
 }
 
 Value map(Runtime& runtime, const Value& input, const Args& args) {
+  if (!truthy(input)) return make_iterator(runtime, {});
   std::vector<Value> out;
   if (args.positional.empty()) {
     const Bound<2> bound("map", args, {"attribute", "default"});

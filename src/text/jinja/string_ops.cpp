@@ -82,11 +82,7 @@ std::vector<Piece> words_from_left(std::string_view text, std::int64_t count) {
     if (at == text.size()) return out;
     const std::size_t begin = at;
     if (count-- == 0) {
-      std::size_t end = text.size();
-      while (end > begin && is_space(decode_character(text, previous_character(text, end)).code)) {
-        end = previous_character(text, end);
-      }
-      out.push_back({begin, end});
+      out.push_back({begin, text.size()});
       return out;
     }
     skip(false);
@@ -109,9 +105,7 @@ std::vector<Piece> words_from_right(std::string_view text, std::int64_t count) {
     if (at == 0) break;
     const std::size_t end = at;
     if (count-- == 0) {
-      std::size_t begin = 0;
-      while (begin < end && is_space(decode_character(text, begin).code)) begin += decode_character(text, begin).size;
-      out.push_back({begin, end});
+      out.push_back({0, end});
       break;
     }
     skip(false);
