@@ -32,7 +32,7 @@ is_installed() {  # package or command:package
 
 # Installs what is missing of the list; calls apt only then.
 install_packages() {
-  local entry missing=() sudo=()
+  local entry log missing=() sudo=()
   for entry; do is_installed "$entry" || missing+=("${entry#*:}"); done
   [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null || die "these packages are missing, and there is no apt-get: ${missing[*]}"
@@ -43,7 +43,10 @@ install_packages() {
   say "installing ${missing[*]}"
   # A package source that cannot be reached is no reason to stop: the others may have all that is needed.
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >/dev/null || say 'apt-get update failed, going on'
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}" >&2
+  log=$(mktemp)
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}" \
+    </dev/null >"$log" 2>&1 || { cat "$log" >&2; die "apt-get could not install ${missing[*]}"; }
+  rm "$log"
 }
 
 # Steps: each runs in a shell of its own, its time is noted, and a failure does not keep the next ones from running.
