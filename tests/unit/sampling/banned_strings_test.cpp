@@ -71,18 +71,21 @@ TEST_CASE("The prompt's text is no part of a match") {
   CHECK(feed(7).take_back == 2);
 }
 
-TEST_CASE("Overlapping text after a rollback is matched from what is left") {
+TEST_CASE("After a rollback matching goes on from the text that is left") {
   Feed feed({"abcd"});
-  feed(0);
-  feed(1);
-  feed(2);
-  feed.strings.rolled_back_to(4);  // "ab" is left
-  feed.history.resize(4);
-  feed.fresh = 2;
-  CHECK(feed(4).held == 0);  // "abe"
-  feed(0);
-  feed(1);
-  CHECK(feed(2).held == 3);
+  const auto cut_to = [&](std::size_t fresh) {
+    feed.history.resize(2 + fresh);
+    feed.fresh = static_cast<int>(fresh);
+    feed.strings.rolled_back_to(2 + fresh);
+  };
+  for (const Token token : {0, 1, 2}) feed(token);
+  cut_to(2);                 // "ab" is left
+  CHECK(feed(3).held == 0);  // "abd": the c is gone
+  cut_to(2);
+  CHECK(feed(2).held == 3);  // "abc": the ab is not
+  cut_to(0);
+  CHECK(feed(3).held == 0);
+  for (const Token token : {0, 1, 2}) feed(token);
   CHECK(feed(3).take_back == 4);
 }
 
@@ -129,4 +132,25 @@ TEST_CASE("When every continuation is banned the request fails instead of turnin
   }
   Draw draw;
   CHECK(chain.sample(workspace, std::vector<float>{1, 2, 3}, history, draw) == SampleStatus::nothing_left);
+}
+
+TEST_CASE("A second attempt at a position has a random number of its own") {
+  // Drawing again with the same number would favour the neighbours of the banned token.
+  SamplerWorkspace workspace(3);
+  const std::vector<float> logits{0, 0, 0};
+  int second = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SamplerChain chain({.temperature = 1.0f, .seed = seed, .banned_strings = {"a"}}, setup_for(3, &letters));
+    std::vector<Token> history{1};
+    Draw draw;
+    REQUIRE(chain.sample(workspace, logits, history, draw) == SampleStatus::ok);
+    if (draw.token != 0) continue;
+    history.push_back(draw.token);
+    REQUIRE(chain.accept(history).take_back == 1);
+    history.pop_back();
+    REQUIRE(chain.sample(workspace, logits, history, draw) == SampleStatus::ok);
+    CHECK(draw.token == (StepRandom{seed, 0, 1, 1}.uniform(0) < 0.5f ? 1 : 2));
+    ++second;
+  }
+  CHECK(second > 5);
 }
