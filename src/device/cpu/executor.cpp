@@ -1,0 +1,262 @@
+#include "device/cpu/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock.h"
+#include "device/common/reduce_outputs.h"
+#include "device/cpu/angles.h"
+#include "device/cpu/route.h"
+
+namespace llminfer::cpu {
+namespace {
+
+constexpr std::size_t never = ~std::size_t{0};
+
+const backend::Op& op_at(const CpuProgram& program, std::int32_t index) noexcept {
+  return program.graph().ops[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+Executor::Executor(const CpuProgram& program, const backend::StepBatch& batch, CpuKvStorage& kv,
+                   CpuWorkspace& workspace, const backend::StepOutputs& outputs, const backend::StopFlag& stop,
+                   backend::ProfileSink* profile) noexcept
+    : program_(program),
+      kernels_(program.engine().kernels),
+      batch_(batch),
+      kv_(kv),
+      base_(workspace.data()),
+      outputs_(outputs),
+      stop_(stop),
+      profile_(profile),
+      tokens_(static_cast<std::int64_t>(batch.tokens.size())),
+      outputs_count_(static_cast<std::int64_t>(batch.output_rows.size())),
+      logits_(outputs.kind == backend::OutputKind::logits && !program.logits_read() ? outputs.values.data() : nullptr),
+      stop_after_(never) {}
+
+backend::Status Executor::run() noexcept {
+  core::parallel(*program_.engine().pool, [this](int thread, int threads) noexcept { work(thread, threads); });
+  if (stop_after_.load(std::memory_order_relaxed) != never) return {ErrorCode::cancelled, "step: stopped"};
+  return {};
+}
+
+std::int64_t Executor::now() const noexcept { return profile_ != nullptr ? core::SteadyClock().now_ns() : 0; }
+
+void Executor::work(int thread, int threads) noexcept {
+  core::ThreadPool& pool = *program_.engine().pool;
+  const std::vector<Phase>& phases = program_.schedule().phases;
+  const std::size_t count = program_.phases_for(outputs_.kind);
+  angles(thread, threads);
+  for (std::size_t p = 0; p < count; ++p) {
+    if (row_count(phases[p].rows) == 0) continue;  // nothing wanted out
+    const std::int64_t start = thread == 0 ? now() : 0;
+    run_phase(phases[p], thread, threads);
+    if (thread == 0 && stop_.requested()) stop_after_.store(p, std::memory_order_relaxed);
+    const std::int64_t worked = thread == 0 ? now() : 0;
+    pool.barrier(thread);
+    if (thread == 0 && profile_ != nullptr) profile_phase(phases[p], start, worked);
+    if (stop_after_.load(std::memory_order_relaxed) <= p) return;
+  }
+  finish(thread, threads);
+}
+
+void Executor::profile_phase(const Phase& phase, std::int64_t start, std::int64_t worked) noexcept {
+  backend::OpSpan span;
+  span.start_ns = start;
+  span.end_ns = now();
+  span.wait_ns = span.end_ns - worked;
+  span.first_op = phase.first_op;
+  span.op_count = phase.op_count;
+  profile_->on_span(span);
+}
+
+void Executor::run_phase(const Phase& phase, int thread, int threads) noexcept {
+  switch (phase.kind) {
+    case PhaseKind::rows:
+      rows(phase, thread, threads);
+      return;
+    case PhaseKind::matmul:
+      matmul(phase, thread, threads);
+      return;
+    case PhaseKind::moe_matmul:
+      for (std::int32_t i = phase.first_op; i < phase.first_op + phase.op_count; ++i) {
+        moe_matmul(std::get<backend::MoeMatMul>(op_at(program_, i)), thread, threads);
+      }
+      return;
+    case PhaseKind::attention:
+      attention(std::get<backend::PagedAttention>(op_at(program_, phase.first_op)), thread, threads);
+      return;
+  }
+}
+
+float* Executor::value(backend::ValueId id, std::int64_t r) const noexcept {
+  float* base = logits_ != nullptr && id == program_.graph().logits
+                    ? logits_
+                    : reinterpret_cast<float*>(base_ + program_.schedule().value_at[static_cast<std::size_t>(id)]);
+  return base + r * width(id);
+}
+
+QuantRows Executor::quant(backend::ValueId id) const noexcept {
+  const std::size_t i = static_cast<std::size_t>(id);
+  return QuantRows::at(base_ + program_.schedule().quant_at[i], row_count(program_.graph().values[i].rows), width(id));
+}
+
+std::byte* Executor::scratch(int thread) const noexcept {
+  return base_ + program_.plan().scratch_at + program_.plan().scratch_bytes * static_cast<std::uint64_t>(thread);
+}
+
+const float* Executor::cosine(std::int32_t table, std::int64_t token) const noexcept {
+  const std::size_t i = static_cast<std::size_t>(table);
+  const std::int64_t pairs = static_cast<std::int64_t>(program_.graph().rope_tables[i].inverse_frequency.size());
+  return reinterpret_cast<const float*>(base_ + program_.plan().angles_at[i]) + token * pairs;
+}
+
+const float* Executor::sine(std::int32_t table, std::int64_t token) const noexcept {
+  return cosine(table, program_.limits().tokens + token);
+}
+
+/// Each thread for the rows that it will take through RoPE.
+void Executor::angles(int thread, int threads) noexcept {
+  const core::Share share = core::share_of(tokens_, thread, threads);
+  for (std::size_t t = 0; t < program_.graph().rope_tables.size(); ++t) {
+    const backend::RopeTable& table = program_.graph().rope_tables[t];
+    for (std::int64_t i = share.begin; i < share.end; ++i) {
+      const std::int32_t index = static_cast<std::int32_t>(t);
+      rope_angles(batch_.positions[static_cast<std::size_t>(i)], table.inverse_frequency, table.magnitude,
+                  const_cast<float*>(cosine(index, i)), const_cast<float*>(sine(index, i)));
+    }
+  }
+}
+
+Columns Executor::columns_of(backend::ValueId in, backend::ValueId out, const PlacedWeight& weight) const noexcept {
+  Columns columns;
+  if (weight.slab.kind == SlabKind::real) {
+    columns.real = value(in);
+    columns.real_width = weight.shape.columns;
+  } else {
+    columns.quant = quant(in);
+  }
+  columns.out = value(out);
+  columns.out_width = weight.shape.rows;
+  return columns;
+}
+
+/// The panels of all matmuls of the phase are one list, of which each thread takes one part.
+void Executor::matmul(const Phase& phase, int thread, int threads) noexcept {
+  std::int64_t total = 0;
+  const auto panels_of = [&](std::int32_t i) {
+    return program_.weight(std::get<backend::MatMul>(op_at(program_, i)).weight).shape.panels;
+  };
+  const std::int32_t end = phase.first_op + phase.op_count;
+  for (std::int32_t i = phase.first_op; i < end; ++i) total += panels_of(i);
+  const core::Share share = core::share_of(total, thread, threads);
+  std::int64_t before = 0;
+  for (std::int32_t i = phase.first_op; i < end; before += panels_of(i), ++i) {
+    const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
+    const std::int64_t last = std::min(share.end - before, panels_of(i));
+    if (first >= last) continue;
+    const auto& op = std::get<backend::MatMul>(op_at(program_, i));
+    const PlacedWeight& weight = program_.weight(op.weight);
+    Columns columns = columns_of(op.in, op.out, weight);
+    columns.count = row_count(phase.rows);
+    multiply(kernels_, weight, program_.arena(), 0, first, last, columns, program_.values(op.bias), scratch(thread));
+  }
+}
+
+/// Expert by expert: the rows that chose it are the columns. Each thread takes its part of every expert's panels.
+void Executor::moe_matmul(const backend::MoeMatMul& op, int thread, int threads) noexcept {
+  const PlacedWeight& weight = program_.weight(op.weight);
+  const std::int64_t rows = row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows),
+                     pairs = rows * op.used;
+  ExpertLists lists;
+  lists.pairs = reinterpret_cast<std::int32_t*>(scratch(thread) + program_.plan().lists_at);
+  lists.rows = lists.pairs + pairs;
+  lists.starts = lists.rows + pairs;
+  sort_by_expert(value(op.route), rows, op.used, weight.experts, lists);
+
+  const bool shared = width(op.in) == weight.shape.columns;  // the same input for every chosen expert
+  Columns columns = columns_of(op.in, op.out, weight);
+  if (!shared && weight.slab.kind != SlabKind::real) columns.quant.width = weight.shape.columns;
+  const core::Share share = core::share_of(weight.shape.panels, thread, threads);
+  for (std::int64_t e = 0; e < weight.experts; ++e) {
+    const std::int32_t first = lists.starts[e];
+    columns.count = lists.starts[e + 1] - first;
+    if (columns.count == 0) continue;
+    columns.in_rows = (shared ? lists.rows : lists.pairs) + first;
+    columns.out_rows = lists.pairs + first;
+    const float* bias = op.bias != backend::none ? program_.values(op.bias) + e * weight.shape.rows : nullptr;
+    multiply(kernels_, weight, program_.arena(), e, share.begin, share.end, columns, bias, scratch(thread));
+  }
+}
+
+/// Tasks are (sequence, tile of tokens, KV head, part of its query heads), dealt out in turn.
+void Executor::attention(const backend::PagedAttention& op, int thread, int threads) noexcept {
+  const backend::StateGroup& state = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
+  const CpuKvStorage::Group& group = kv_.group(op.slot.group);
+  const std::int32_t shared = op.heads / state.heads, heads = std::min(shared, attention_rows);
+  const std::int32_t tile = std::max(1, attention_rows / heads);
+  AttentionTask task;
+  task.q_stride = std::int64_t{op.heads} * state.k_width;
+  task.out_stride = std::int64_t{op.heads} * state.v_width;
+  task.full = op.mode == backend::AttentionMode::full;
+  task.window = state.window;
+  task.scale = op.scale;
+  task.cap = op.cap;
+  task.storage = group.buffer.data();
+  task.page_bytes = group.shape.page_bytes;
+  task.k_type = kv_.format().k;
+  task.v_type = kv_.format().v;
+  task.k_width = state.k_width;
+  task.v_width = state.v_width;
+  task.scratch = reinterpret_cast<float*>(scratch(thread));
+  const float* sinks = program_.values(op.sinks);
+  int turn = 0;
+  for (std::size_t s = 0; s < batch_.sequences.size(); ++s) {
+    const backend::SequenceRange& range = batch_.sequences[s];
+    const std::size_t table = static_cast<std::size_t>(op.slot.group) * batch_.sequences.size() + s;
+    task.pages = batch_.page_tables[table].pages;
+    task.last = range.start + range.count - 1;
+    for (std::int32_t first = 0; first < range.count; first += tile) {
+      task.tokens = std::min(tile, range.count - first);
+      task.position = range.start + first;
+      for (std::int32_t h = 0; h < op.heads; h += task.heads) {
+        const std::int32_t kv_head = h / shared;
+        task.heads = std::min(heads, (kv_head + 1) * shared - h);
+        if (turn++ % threads != thread) continue;
+        task.q = value(op.q, range.first + first) + std::int64_t{h} * state.k_width;
+        task.out = value(op.out, range.first + first) + std::int64_t{h} * state.v_width;
+        task.sinks = sinks != nullptr ? sinks + h : nullptr;
+        const std::int64_t layer = op.slot.layer * group.shape.layer_bytes;
+        task.k_offset = layer + kv_head * group.shape.k_block;
+        task.v_offset = layer + state.heads * group.shape.k_block + kv_head * group.shape.v_block;
+        kernels_.attention(task);
+      }
+    }
+  }
+}
+
+void Executor::finish(int thread, int threads) noexcept {
+  const core::Share share = core::share_of(outputs_count_, thread, threads);
+  const backend::Graph& graph = program_.graph();
+  for (std::int64_t r = share.begin; r < share.end; ++r) {
+    switch (outputs_.kind) {
+      case backend::OutputKind::hidden:
+        std::memcpy(outputs_.values.data() + r * width(graph.hidden), value(graph.hidden, r),
+                    sizeof(float) * static_cast<std::size_t>(width(graph.hidden)));
+        break;
+      case backend::OutputKind::logits:
+        if (logits_ != nullptr) break;
+        std::memcpy(outputs_.values.data() + r * width(graph.logits), value(graph.logits, r),
+                    sizeof(float) * static_cast<std::size_t>(width(graph.logits)));
+        break;
+      case backend::OutputKind::arg_max:
+      case backend::OutputKind::top_k:
+        device::reduce_row({value(graph.logits, r), static_cast<std::size_t>(width(graph.logits))},
+                           static_cast<std::size_t>(r), outputs_);
+        break;
+    }
+  }
+}
+
+}  // namespace llminfer::cpu

@@ -1,0 +1,122 @@
+// The table of functions that one instruction set provides. Chosen once, when the device opens. Results of every table
+// are equal bit for bit: the portable one says what they are. Kernels neither allocate nor fail; shapes were checked at
+// compile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <llminfer/kv_type.hpp>
+
+#include "device/cpu/panel_layout.h"
+#include "device/cpu/slab.h"
+
+namespace llminfer::cpu {
+
+/// One activation row as quantized matmuls read it: int8 per 32 with an exact scale, x ~ d * q.
+struct QuantRow {
+  std::int8_t* q = nullptr;      ///< [k]
+  float* d = nullptr;            ///< [k / 32]
+  float* sum = nullptr;          ///< [k / 32]: d * sum of q
+  std::int16_t* half = nullptr;  ///< [k / 32][2]: sums of q over each 16
+};
+
+/// One column of a matmul: an input row and where its 16 results of the panel go.
+struct QuantColumn {
+  const std::int8_t* q = nullptr;
+  const float* d = nullptr;
+  const float* sum = nullptr;
+  const std::int16_t* half = nullptr;
+  float* out = nullptr;
+};
+
+constexpr int tile_columns = 4;  ///< most columns of one tile call
+constexpr int real_rows = 6;     ///< most rows of one real_tile call
+constexpr int kv_page = 32;      ///< tokens of a KV page
+
+/// Queries of one sequence and one KV head against its pages: one unit of attention work. See attention.inc.
+struct AttentionTask {
+  const float* q = nullptr;  ///< row of token t, head h: q + t * q_stride + h * k_width
+  float* out = nullptr;      ///< likewise with out_stride and v_width
+  std::int64_t q_stride = 0;
+  std::int64_t out_stride = 0;
+  std::int32_t tokens = 0;
+  std::int32_t heads = 0;     ///< query heads that share the KV head
+  std::int32_t position = 0;  ///< of token 0
+  std::int32_t last = 0;      ///< largest visible position of any query: the sequence's last when `full`
+  bool full = false;          ///< every query sees all positions up to `last`
+  std::int32_t window = 0;
+  float scale = 1.0F;
+  float cap = 0.0F;
+  const float* sinks = nullptr;  ///< [heads] or null
+  const std::int32_t* pages = nullptr;
+  const std::byte* storage = nullptr;
+  std::int64_t page_bytes = 0;
+  std::int64_t k_offset = 0;  ///< of this layer's and head's keys in a page
+  std::int64_t v_offset = 0;
+  KvType k_type = KvType::f16;
+  KvType v_type = KvType::f16;
+  std::int32_t k_width = 0;
+  std::int32_t v_width = 0;
+  float* scratch = nullptr;  ///< attention_scratch() floats
+};
+
+constexpr int attention_rows = 48;  ///< most tokens * heads of a task
+
+/// Floats that a task of these widths needs.
+std::size_t attention_scratch(std::int32_t k_width, std::int32_t v_width) noexcept;
+
+struct UnpackArgs {
+  const PackedShape* shape = nullptr;
+  const std::byte* panel = nullptr;
+  std::byte* slab = nullptr;
+};
+
+struct Kernels {
+  const char* name = "";
+
+  /// A packed panel to a slab of slab_format(type).kind. Indexed by WeightType.
+  void (*unpack[17])(const UnpackArgs& args) = {};
+  /// Panel times one column, without a slab; null where there is none. Indexed by WeightType.
+  void (*gemv[17])(const PackedShape& shape, const std::byte* panel, const QuantColumn& column) = {};
+  /// Slab times 1 .. tile_columns columns over `blocks` blocks of 32. Indexed by SlabKind (real: null).
+  void (*tile[slab_kinds])(const std::byte* slab, std::int64_t blocks, int zero, const QuantColumn* columns,
+                           int count) = {};
+  /// c[r][0..15] = (add ? c[r][0..15] : 0) + sum over k in rising order of a[r][k] * b[k * b_stride + 0..15], for
+  /// 1 .. real_rows rows; one fma chain per result.
+  void (*real_tile)(const float* const* a, const float* b, std::int64_t b_stride, float* const* c, int rows,
+                    std::int64_t k, bool add) = nullptr;
+
+  void (*quantize)(const float* in, std::int64_t n, const QuantRow& out) = nullptr;
+  void (*rms_norm)(const float* in, const float* weight, float* out, std::int64_t n, float eps) = nullptr;
+  void (*layer_norm)(const float* in, const float* weight, const float* bias, float* out, std::int64_t n,
+                     float eps) = nullptr;
+  void (*silu)(const float* gate, const float* up, float* out, std::int64_t n) = nullptr;
+  void (*gelu_tanh)(const float* gate, const float* up, float* out, std::int64_t n) = nullptr;
+  void (*swiglu_clip)(const float* gate, const float* up, float* out, std::int64_t n, float alpha,
+                      float limit) = nullptr;
+  void (*add)(const float* a, const float* b, float* out, std::int64_t n) = nullptr;
+  void (*scale)(const float* in, float* out, std::int64_t n, float factor) = nullptr;
+  /// out = fma(factor, in, out)
+  void (*accumulate)(const float* in, float* out, std::int64_t n, float factor) = nullptr;
+  void (*softcap)(const float* in, float* out, std::int64_t n, float cap) = nullptr;
+  /// One head. `cosine`, `sine` [pairs]. In place allowed.
+  void (*rope_half)(const float* in, float* out, const float* cosine, const float* sine, std::int64_t pairs) = nullptr;
+  void (*rope_interleaved)(const float* in, float* out, const float* cosine, const float* sine,
+                           std::int64_t pairs) = nullptr;
+  /// out[i] = exp(in[i] - shift); returns the sum in a fixed order. `out` may be `in`.
+  float (*exponentials)(const float* in, float* out, std::int64_t n, float shift) = nullptr;
+  void (*sigmoid)(const float* in, float* out, std::int64_t n) = nullptr;
+
+  /// One token's key or value of one head into its page block; `token` 0 .. 31 is its place in the page.
+  void (*store_k)(const float* in, KvType type, std::byte* block, std::int32_t width, int token) = nullptr;
+  void (*store_v)(const float* in, KvType type, std::byte* block, std::int32_t width, int token) = nullptr;
+  void (*attention)(const AttentionTask& task) = nullptr;
+};
+
+/// The table of that name, filled for this processor; "auto": the best that it can run. Throws invalid_argument for an
+/// unknown name, unavailable for one that this machine or build does not have.
+Kernels choose_kernels(std::string_view name);
+
+}  // namespace llminfer::cpu

@@ -1,0 +1,42 @@
+// One packed matrix times some columns (activation rows), over a range of its panels. See multiply.cpp for the order.
+#pragma once
+
+#include "device/cpu/kernels.h"
+#include "device/cpu/weights.h"
+
+namespace llminfer::cpu {
+
+/// Quantized rows side by side: row r of each plane begins at r * its width.
+struct QuantRows {
+  std::int8_t* q = nullptr;
+  float* d = nullptr;
+  float* sum = nullptr;
+  std::int16_t* half = nullptr;
+  std::int64_t width = 0;
+
+  static QuantRows at(std::byte* base, std::int64_t rows, std::int64_t width) noexcept;
+  QuantRow row(std::int64_t r) const noexcept {
+    const std::int64_t blocks = width / 32;
+    return {q + r * width, d + r * blocks, sum + r * blocks, half + 2 * r * blocks};
+  }
+};
+
+/// What a matmul reads and writes. `in_rows`, `out_rows`: row numbers per column, null for 0, 1, 2, ...
+struct Columns {
+  QuantRows quant{};            ///< for quantized weights
+  const float* real = nullptr;  ///< for float weights: rows of real_width
+  std::int64_t real_width = 0;
+  const std::int32_t* in_rows = nullptr;
+  float* out = nullptr;
+  std::int64_t out_width = 0;
+  const std::int32_t* out_rows = nullptr;
+  std::int64_t count = 0;
+};
+
+/// Writes, for panels [begin, end) of one expert, out[c][16 p ..] = weight rows . column c + bias (may be null).
+/// `slab`: slab_bytes of the matrix, 64-byte aligned, this thread's own.
+void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
+              std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias,
+              std::byte* slab) noexcept;
+
+}  // namespace llminfer::cpu

@@ -1,0 +1,32 @@
+// The float kernels compiled for the baseline.
+#include "device/cpu/portable/float_kernels.h"
+
+#include "device/cpu/portable/vec8.h"
+
+namespace llminfer::cpu {
+
+std::size_t attention_scratch(std::int32_t k_width, std::int32_t v_width) noexcept {
+  const std::size_t k = static_cast<std::size_t>(k_width), v = static_cast<std::size_t>((v_width + 15) / 16 * 16);
+  return attention_rows * (k + 128 + 2 * v + 4) + 32 * (k + v) + 16;
+}
+
+namespace portable {
+namespace {
+#include "device/cpu/kernels/math.inc"
+//
+#include "device/cpu/kernels/elementwise.inc"
+#include "device/cpu/kernels/norm.inc"
+#include "device/cpu/kernels/quantize.inc"
+#include "device/cpu/kernels/real_tile.inc"
+//
+#include "device/cpu/kernels/kv.inc"
+//
+#include "device/cpu/kernels/attention.inc"
+}  // namespace
+
+void add_float_kernels(Kernels& kernels) noexcept {
+#include "device/cpu/kernels/table.inc"
+}
+
+}  // namespace portable
+}  // namespace llminfer::cpu

@@ -1,0 +1,164 @@
+#include "device/cpu/program.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+#include "core/fail.h"
+#include "core/guard.h"
+#include "device/common/batch_check.h"
+#include "device/cpu/executor.h"
+#include "graph/check.h"
+#include "graph/op_io.h"
+
+namespace llminfer::cpu {
+namespace {
+
+constexpr std::uint64_t align(std::uint64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+/// Scratch of one thread that each op wants: slabs and attention share one room, MoE lists come behind it.
+struct ScratchNeeds {
+  const backend::Graph& graph;
+  const backend::Limits& limits;
+  const WeightPlan& weights;
+  std::uint64_t room = 0;
+  std::uint64_t lists = 0;
+
+  void matrix(backend::WeightId id) {
+    const PlacedWeight& w = weights.weights[static_cast<std::size_t>(id)];
+    room = std::max<std::uint64_t>(room, slab_bytes(w.slab.kind, w.shape.columns));
+  }
+  void operator()(const backend::Embed& op) {
+    room = std::max(room,
+                    static_cast<std::uint64_t>(weights.weights[static_cast<std::size_t>(op.weight)].shape.row_bytes));
+  }
+  void operator()(const backend::MatMul& op) { matrix(op.weight); }
+  void operator()(const backend::MoeMatMul& op) {
+    matrix(op.weight);
+    const std::int64_t rows =
+        graph.values[static_cast<std::size_t>(op.out)].rows == backend::Rows::tokens ? limits.tokens : limits.outputs;
+    const std::int64_t experts = weights.weights[static_cast<std::size_t>(op.weight)].experts;
+    lists = std::max(lists, static_cast<std::uint64_t>(4 * (2 * rows * op.used + experts + 1)));
+  }
+  void operator()(const backend::PagedAttention& op) {
+    const backend::StateGroup& state = graph.states[static_cast<std::size_t>(op.slot.group)];
+    room = std::max<std::uint64_t>(room, sizeof(float) * attention_scratch(state.k_width, state.v_width));
+  }
+  void operator()(const backend::MoeRoute& op) {
+    room = std::max<std::uint64_t>(room, 2 * sizeof(float) * static_cast<std::uint64_t>(op.experts));
+  }
+  template <class Op>
+  void operator()(const Op&) {}
+};
+
+}  // namespace
+
+WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedule& schedule,
+                             const WeightPlan& weights, int threads) {
+  WorkspacePlan plan;
+  plan.bytes = align(schedule.bytes);
+  for (const backend::RopeTable& table : graph.rope_tables) {
+    plan.angles_at.push_back(plan.bytes);
+    plan.bytes += align(8 * static_cast<std::uint64_t>(limits.tokens) * table.inverse_frequency.size());
+  }
+  ScratchNeeds needs{graph, limits, weights};
+  for (const backend::Op& op : graph.ops) std::visit([&](const auto& o) { needs(o); }, op);
+  plan.scratch_at = align(plan.bytes);
+  plan.lists_at = align(needs.room);
+  plan.scratch_bytes = plan.lists_at + align(needs.lists) + 128;
+  plan.bytes =
+      core::add_or_fail(plan.scratch_at,
+                        core::mul_or_fail<std::uint64_t>(plan.scratch_bytes, static_cast<std::uint64_t>(threads),
+                                                         "bytes of scratch", ErrorCode::out_of_memory),
+                        "bytes of a workspace", ErrorCode::out_of_memory);
+  return plan;
+}
+
+void check_supported(const backend::Graph& graph, const backend::Limits& limits) {
+  const auto positive = [](std::int32_t value, const char* name) {
+    if (value < 1 || value > (1 << 24)) core::fail(ErrorCode::invalid_argument, "limits.{}: {}", name, value);
+  };
+  positive(limits.tokens, "tokens");
+  positive(limits.sequences, "sequences");
+  positive(limits.outputs, "outputs");
+  for (const backend::Op& op : graph.ops) {
+    if (const auto* a = std::get_if<backend::PagedAttention>(&op)) {
+      const backend::StateGroup& state = graph.states[static_cast<std::size_t>(a->slot.group)];
+      if (state.v_width == 0) core::fail(ErrorCode::unsupported_type, "attention without values");
+      if (a->mode == backend::AttentionMode::full && state.window > 0) {
+        core::fail(ErrorCode::unsupported_type, "full attention with a window");
+      }
+    }
+    if (const auto* e = std::get_if<backend::Embed>(&op)) {
+      const backend::Weight& w = graph.weights[static_cast<std::size_t>(e->weight)];
+      if (w.rows < graph.vocabulary) {
+        core::fail(ErrorCode::corrupt, "weight {}: {} rows for {} tokens", w.name, w.rows, graph.vocabulary);
+      }
+    }
+    if (const auto* m = std::get_if<backend::MoeMatMul>(&op)) {
+      const backend::Weight& w = graph.weights[static_cast<std::size_t>(m->weight)];
+      if (slab_format(w.type).kind != SlabKind::real && w.columns % 32 != 0) {
+        core::fail(ErrorCode::unsupported_type, "weight {}: {} columns", w.name, w.columns);
+      }
+    }
+  }
+}
+
+CpuProgram::CpuProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const backend::Graph> graph,
+                       const backend::WeightReader& reader, const backend::CompileOptions& options)
+    : engine_(std::move(engine)), graph_(std::move(graph)), limits_(options.limits) {
+  graph::check(*graph_);
+  check_supported(*graph_, limits_);
+  schedule_ = make_schedule(*graph_, limits_);
+  weights_ = plan_weights(*graph_);
+  plan_ = plan_workspace(*graph_, limits_, schedule_, weights_, engine_->pool->threads());
+  hidden_phases_ = schedule_.phases.size();
+  for (std::size_t p = 0; p < schedule_.phases.size(); ++p) {
+    const Phase& phase = schedule_.phases[p];
+    for (std::int32_t i = phase.first_op; i < phase.first_op + phase.op_count; ++i) {
+      const graph::OpIo io = graph::io_of(graph_->ops[static_cast<std::size_t>(i)]);
+      if (io.out == graph_->hidden && io.out != backend::none) hidden_phases_ = p + 1;
+      for (backend::ValueId in : io.in) logits_read_ = logits_read_ || (in == graph_->logits && in != backend::none);
+    }
+    for (const RowStep& step : phase.steps) {
+      logits_read_ = logits_read_ || (step.quantize == graph_->logits && step.quantize != backend::none);
+    }
+  }
+  arena_ = pack_weights(*graph_, weights_, reader, options, *engine_->pool, engine_->memory);
+}
+
+std::size_t CpuProgram::phases_for(backend::OutputKind kind) const noexcept {
+  return kind == backend::OutputKind::hidden ? hidden_phases_ : schedule_.phases.size();
+}
+
+Result<std::unique_ptr<backend::Workspace>> CpuProgram::workspace() const {
+  return core::guard("workspace", [&]() -> std::unique_ptr<backend::Workspace> {
+    core::Buffer memory = core::Buffer::make_zeroed(
+        engine_->memory,
+        core::cast_or_fail<std::size_t>(plan_.bytes, "bytes of a workspace", ErrorCode::out_of_memory));
+    return std::make_unique<CpuWorkspace>(this, std::move(memory));
+  });
+}
+
+Result<std::unique_ptr<backend::KvStorage>> CpuProgram::make_kv(backend::KvFormat format,
+                                                                std::span<const std::int32_t> pages) const {
+  return core::guard("make_kv", [&]() -> std::unique_ptr<backend::KvStorage> {
+    return std::make_unique<CpuKvStorage>(graph_, format, pages, engine_->memory);
+  });
+}
+
+backend::Status CpuProgram::run(const backend::StepBatch& batch, backend::KvStorage& kv, backend::Workspace& workspace,
+                                const backend::StepOutputs& outputs, const backend::StopFlag& stop,
+                                backend::ProfileSink* profile) const noexcept {
+  auto* storage = dynamic_cast<CpuKvStorage*>(&kv);
+  if (storage == nullptr || storage->graph() != graph_.get()) {
+    return {ErrorCode::mismatch, "step: KV storage of another program"};
+  }
+  auto* memory = dynamic_cast<CpuWorkspace*>(&workspace);
+  if (memory == nullptr || memory->owner() != this) return {ErrorCode::mismatch, "step: workspace of another program"};
+  const device::BatchBounds bounds{graph_.get(), limits_, storage->pages(), kv_page};
+  if (const backend::Status s = device::check_batch(bounds, batch, outputs); !s.ok()) return s;
+  if (batch.tokens.empty()) return {};
+  return Executor(*this, batch, *storage, *memory, outputs, stop, profile).run();
+}
+
+}  // namespace llminfer::cpu

@@ -1,0 +1,94 @@
+// A compiled graph of the CPU device, and the memory of one caller.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include <llminfer/backend/backend.hpp>
+
+#include "core/memory.h"
+#include "core/thread_pool.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/kv_storage.h"
+#include "device/cpu/schedule.h"
+#include "device/cpu/weights.h"
+
+namespace llminfer::cpu {
+
+/// What a device and all that it made share.
+struct Engine {
+  Kernels kernels{};
+  std::shared_ptr<core::Memory> memory{};
+  std::unique_ptr<core::ThreadPool> pool{};
+};
+
+/// Byte offsets in a Workspace.
+struct WorkspacePlan {
+  std::vector<std::uint64_t> angles_at{};  ///< per RoPE table: cosines [tokens x pairs], then sines
+  std::uint64_t scratch_at = 0;            ///< per thread: scratch_bytes
+  std::uint64_t scratch_bytes = 0;
+  std::uint64_t lists_at = 0;  ///< in a scratch: room of MoE lists, behind the room of slabs and attention
+  std::uint64_t bytes = 0;
+};
+
+/// Throws out_of_memory.
+WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedule& schedule,
+                             const WeightPlan& weights, int threads);
+
+class CpuWorkspace final : public backend::Workspace {
+ public:
+  CpuWorkspace(const void* owner, core::Buffer memory) noexcept : owner_(owner), memory_(std::move(memory)) {}
+  const void* owner() const noexcept { return owner_; }
+  std::byte* data() noexcept { return memory_.data(); }
+
+ private:
+  const void* owner_;
+  core::Buffer memory_;
+};
+
+class CpuProgram final : public backend::Program {
+ public:
+  CpuProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const backend::Graph> graph,
+             const backend::WeightReader& reader, const backend::CompileOptions& options);
+
+  Result<std::unique_ptr<backend::Workspace>> workspace() const override;
+  Result<std::unique_ptr<backend::KvStorage>> make_kv(backend::KvFormat format,
+                                                      std::span<const std::int32_t> pages) const override;
+  backend::Status run(const backend::StepBatch& batch, backend::KvStorage& kv, backend::Workspace& workspace,
+                      const backend::StepOutputs& outputs, const backend::StopFlag& stop,
+                      backend::ProfileSink* profile) const noexcept override;
+
+  // For the executor.
+  const Engine& engine() const noexcept { return *engine_; }
+  const backend::Graph& graph() const noexcept { return *graph_; }
+  const backend::Limits& limits() const noexcept { return limits_; }
+  const Schedule& schedule() const noexcept { return schedule_; }
+  const WorkspacePlan& plan() const noexcept { return plan_; }
+  const PlacedWeight& weight(backend::WeightId id) const noexcept {
+    return weights_.weights[static_cast<std::size_t>(id)];
+  }
+  /// A vector weight's values, null for none.
+  const float* values(backend::WeightId id) const noexcept {
+    return id == backend::none ? nullptr : weight(id).values(arena_.data());
+  }
+  const std::byte* arena() const noexcept { return arena_.data(); }
+  /// Phase after which nothing is needed when only the hidden state is wanted; the number of phases otherwise.
+  std::size_t phases_for(backend::OutputKind kind) const noexcept;
+  bool logits_read() const noexcept { return logits_read_; }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<const backend::Graph> graph_;
+  backend::Limits limits_;
+  Schedule schedule_;
+  WeightPlan weights_;
+  WorkspacePlan plan_;
+  core::Buffer arena_;
+  std::size_t hidden_phases_ = 0;
+  bool logits_read_ = false;  // by an op: then they must lie in the workspace
+};
+
+/// Throws unsupported_type for what this device cannot do in a graph that passed graph::check.
+void check_supported(const backend::Graph& graph, const backend::Limits& limits);
+
+}  // namespace llminfer::cpu

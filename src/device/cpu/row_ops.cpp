@@ -1,0 +1,140 @@
+// The ops that work row by row: what a phase of rows does to each of them.
+#include <cstring>
+
+#include "device/cpu/executor.h"
+#include "device/cpu/route.h"
+#include "quant/type_table.h"
+
+namespace llminfer::cpu {
+
+/// One op on one row.
+struct RowOp {
+  Executor& run;
+  std::int64_t row;
+  std::size_t sequence;  ///< of the row, where rows are tokens
+  int thread;
+
+  float* at(backend::ValueId id) const noexcept { return run.value(id, row); }
+  const float* weights(backend::WeightId id) const noexcept { return run.program_.values(id); }
+  std::int64_t width(backend::ValueId id) const noexcept { return run.width(id); }
+
+  void operator()(const backend::Embed& op) const noexcept {
+    const PlacedWeight& weight = run.program_.weight(op.weight);
+    const std::int64_t token = run.batch_.tokens[static_cast<std::size_t>(row)];
+    const std::byte* panel = weight.panel(run.program_.arena(), 0, token / panel_rows);
+    std::byte* bytes = run.scratch(thread);
+    unpack_row_bytes(weight.shape, panel, static_cast<int>(token % panel_rows), bytes);
+    quant::find(weight.shape.type)->unpack_row(bytes, at(op.out), static_cast<std::size_t>(width(op.out)));
+    if (op.scale != 1.0F) run.kernels_.scale(at(op.out), at(op.out), width(op.out), op.scale);
+  }
+
+  void operator()(const backend::RmsNorm& op) const noexcept {
+    for (std::int64_t i = 0; i < width(op.in); i += op.group) {
+      run.kernels_.rms_norm(at(op.in) + i, weights(op.weight), at(op.out) + i, op.group, op.eps);
+    }
+  }
+
+  void operator()(const backend::LayerNorm& op) const noexcept {
+    run.kernels_.layer_norm(at(op.in), weights(op.weight), weights(op.bias), at(op.out), width(op.in), op.eps);
+  }
+
+  void operator()(const backend::Rope& op) const noexcept {
+    const auto& table = run.program_.graph().rope_tables[static_cast<std::size_t>(op.table)];
+    const std::int64_t pairs = static_cast<std::int64_t>(table.inverse_frequency.size());
+    const auto turn = op.pairing == backend::RopePairing::half ? run.kernels_.rope_half : run.kernels_.rope_interleaved;
+    const float* cosine = run.cosine(op.table, row);
+    const float* sine = run.sine(op.table, row);
+    for (std::int32_t h = 0; h < op.heads; ++h) {
+      const float* in = at(op.in) + std::int64_t{h} * op.head_width;
+      float* out = at(op.out) + std::int64_t{h} * op.head_width;
+      turn(in, out, cosine, sine, pairs);
+      const std::int64_t rest = op.head_width - 2 * pairs;
+      if (rest > 0) std::memcpy(out + 2 * pairs, in + 2 * pairs, sizeof(float) * static_cast<std::size_t>(rest));
+    }
+  }
+
+  void operator()(const backend::KvWrite& op) const noexcept {
+    const backend::StateGroup& state = run.program_.graph().states[static_cast<std::size_t>(op.slot.group)];
+    const PageShape& shape = run.kv_.group(op.slot.group).shape;
+    const std::size_t table = static_cast<std::size_t>(op.slot.group) * run.batch_.sequences.size() + sequence;
+    const std::int32_t position = run.batch_.positions[static_cast<std::size_t>(row)];
+    const std::int64_t page = run.batch_.page_tables[table].pages[position / kv_page];
+    std::byte* to = run.kv_.data(op.slot.group) + page * shape.page_bytes + op.slot.layer * shape.layer_bytes;
+    for (std::int32_t h = 0; h < state.heads; ++h) {
+      run.kernels_.store_k(at(op.k) + std::int64_t{h} * state.k_width, run.kv_.format().k, to + h * shape.k_block,
+                           state.k_width, position % kv_page);
+      if (op.v == backend::none) continue;
+      run.kernels_.store_v(at(op.v) + std::int64_t{h} * state.v_width, run.kv_.format().v,
+                           to + state.heads * shape.k_block + h * shape.v_block, state.v_width, position % kv_page);
+    }
+  }
+
+  void operator()(const backend::GatedActivation& op) const noexcept {
+    const float* gate = at(op.gate);
+    const float* up = at(op.up);
+    switch (op.kind) {
+      case backend::Activation::silu:
+        run.kernels_.silu(gate, up, at(op.out), width(op.out));
+        return;
+      case backend::Activation::gelu_tanh:
+        run.kernels_.gelu_tanh(gate, up, at(op.out), width(op.out));
+        return;
+      case backend::Activation::swiglu_clip:
+        run.kernels_.swiglu_clip(gate, up, at(op.out), width(op.out), op.alpha, op.limit);
+        return;
+    }
+  }
+
+  void operator()(const backend::Add& op) const noexcept {
+    run.kernels_.add(at(op.a), at(op.b), at(op.out), width(op.out));
+  }
+  void operator()(const backend::Scale& op) const noexcept {
+    run.kernels_.scale(at(op.in), at(op.out), width(op.out), op.factor);
+  }
+  void operator()(const backend::Softcap& op) const noexcept {
+    run.kernels_.softcap(at(op.in), at(op.out), width(op.out), op.cap);
+  }
+  void operator()(const backend::Slice& op) const noexcept {
+    std::memcpy(at(op.out), at(op.in) + op.offset, sizeof(float) * static_cast<std::size_t>(width(op.out)));
+  }
+  void operator()(const backend::GatherRows& op) const noexcept {
+    const std::int64_t from = run.batch_.output_rows[static_cast<std::size_t>(row)];
+    std::memcpy(at(op.out), run.value(op.in, from), sizeof(float) * static_cast<std::size_t>(width(op.out)));
+  }
+  void operator()(const backend::MoeRoute& op) const noexcept {
+    route_row(run.kernels_, op, at(op.in), weights(op.selection_bias), at(op.out),
+              reinterpret_cast<float*>(run.scratch(thread)));
+  }
+
+  void operator()(const backend::MoeCombine& op) const noexcept {
+    const float* factors = at(op.route) + op.used;
+    const std::int64_t n = width(op.out);
+    run.kernels_.scale(at(op.in), at(op.out), n, factors[0]);
+    for (std::int32_t s = 1; s < op.used; ++s) run.kernels_.accumulate(at(op.in) + s * n, at(op.out), n, factors[s]);
+  }
+
+  // Not row by row: phases of their own.
+  void operator()(const backend::MatMul&) const noexcept {}
+  void operator()(const backend::MoeMatMul&) const noexcept {}
+  void operator()(const backend::PagedAttention&) const noexcept {}
+};
+
+void Executor::rows(const Phase& phase, int thread, int threads) noexcept {
+  const core::Share share = core::share_of(row_count(phase.rows), thread, threads);
+  std::size_t sequence = 0;
+  for (std::int64_t r = share.begin; r < share.end; ++r) {
+    if (phase.rows == backend::Rows::tokens) {
+      const auto end = [&] { return batch_.sequences[sequence].first + batch_.sequences[sequence].count; };
+      while (sequence + 1 < batch_.sequences.size() && r >= end()) ++sequence;
+    }
+    for (const RowStep& step : phase.steps) {
+      if (step.op != backend::none) {
+        std::visit(RowOp{*this, r, sequence, thread}, program_.graph().ops[static_cast<std::size_t>(step.op)]);
+      } else {
+        kernels_.quantize(value(step.quantize, r), width(step.quantize), quant(step.quantize).row(r));
+      }
+    }
+  }
+}
+
+}  // namespace llminfer::cpu

@@ -1,0 +1,18 @@
+// Regions of code for one instruction set inside a file that is otherwise compiled for the baseline. Between BEGIN and
+// END stand only static, non-template functions, and no inline function of a header may be called that another file
+// could share: the linker would keep one copy, perhaps the wrong one. Every header is included before BEGIN.
+#pragma once
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define LLMINFER_CPU_X86 1
+#if defined(__clang__)
+#define LLMINFER_AVX2_BEGIN \
+  _Pragma("clang attribute push(__attribute__((target(\"avx2,fma,f16c\"))), apply_to = function)")
+#define LLMINFER_TARGET_END _Pragma("clang attribute pop")
+#else
+#define LLMINFER_AVX2_BEGIN _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma,f16c\")")
+#define LLMINFER_TARGET_END _Pragma("GCC pop_options")
+#endif
+#else
+#define LLMINFER_CPU_X86 0
+#endif

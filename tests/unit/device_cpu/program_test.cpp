@@ -1,0 +1,349 @@
+// Whole graphs on the CPU device: against the reference device, and equal bits however a prompt is cut or batched.
+#include <cmath>
+#include <cstring>
+
+#include "catch.h"
+#include "core/memory.h"
+#include "device/cpu/cpu_backend.h"
+#include "device/reference/reference_backend.h"
+#include "graph/builder.h"
+#include "random_rows.h"
+
+namespace llminfer::cpu::test {
+namespace {
+
+using backend::ValueId;
+using backend::WeightId;
+
+/// What the test's decoder is made of.
+struct Spec {
+  WeightType type = WeightType::q8_0;
+  int layers = 2, width = 64, heads = 4, heads_kv = 2, head = 32, feed = 96, vocabulary = 50;
+  int window = 0;
+  float cap = 0.0F;
+  bool sinks = false, moe = false, bias = false;
+  backend::Activation activation = backend::Activation::silu;
+};
+
+class TestModel final : public backend::WeightReader {
+ public:
+  explicit TestModel(const Spec& spec) : spec_(spec), random_(11) { graph_ = build(); }
+
+  Result<void> read_rows(WeightId weight, std::int64_t first, std::int64_t count,
+                         std::span<std::byte> out) const override {
+    const std::vector<std::byte>& from = bytes_[static_cast<std::size_t>(weight)];
+    const backend::Weight& w = graph_->weights[static_cast<std::size_t>(weight)];
+    const std::size_t row = from.size() / static_cast<std::size_t>(w.rows * w.experts);
+    std::memcpy(out.data(), from.data() + static_cast<std::size_t>(first) * row, static_cast<std::size_t>(count) * row);
+    return {};
+  }
+  const std::shared_ptr<const backend::Graph>& graph() const { return graph_; }
+
+ private:
+  WeightId matrix(WeightType type, std::int64_t columns, std::int64_t rows, std::int64_t experts = 1) {
+    backend::Weight weight;
+    weight.name = std::to_string(bytes_.size());
+    weight.type = type;
+    weight.columns = columns;
+    weight.rows = rows;
+    weight.experts = experts;
+    bytes_.push_back(random_rows(type, rows * experts, columns, random_));
+    return b_.weight(weight);
+  }
+  WeightId vector(std::int64_t n, std::int64_t rows = 1) { return matrix(WeightType::f32, n, rows); }
+
+  ValueId experts(ValueId h) {
+    backend::MoeRoute route;
+    route.in = b_.matmul(h, matrix(WeightType::f32, spec_.width, 5));
+    route.experts = 5;
+    route.used = 2;
+    route.gating = backend::Gating::softmax;
+    route.normalize = true;
+    const ValueId r = b_.moe_route(route);
+    const ValueId gate = b_.moe_matmul(h, r, 2, matrix(spec_.type, spec_.width, spec_.feed, 5), vector(spec_.feed, 5));
+    const ValueId up = b_.moe_matmul(h, r, 2, matrix(spec_.type, spec_.width, spec_.feed, 5));
+    const ValueId act = b_.gated_activation(gate, up, spec_.activation);
+    return b_.moe_combine(b_.moe_matmul(act, r, 2, matrix(spec_.type, spec_.feed, spec_.width, 5)), r, 2);
+  }
+
+  ValueId layer(ValueId x, int index) {
+    b_.group(backend::GroupKind::qkv, index);
+    const ValueId h = b_.rms_norm(x, vector(spec_.width), spec_.width, 1e-5F);
+    const int q_width = spec_.heads * spec_.head, kv_width = spec_.heads_kv * spec_.head;
+    const WeightId bias = spec_.bias ? vector(q_width) : backend::none;
+    ValueId q = b_.matmul(h, matrix(spec_.type, spec_.width, q_width), bias);
+    ValueId k = b_.matmul(h, matrix(spec_.type, spec_.width, kv_width));
+    const ValueId v = b_.matmul(h, matrix(spec_.type, spec_.width, kv_width));
+    backend::RopeTable table;
+    for (int i = 0; i < spec_.head / 2; ++i) table.inverse_frequency.push_back(std::pow(0.7F, static_cast<float>(i)));
+    const std::int32_t rope = b_.rope_table(table);
+    q = b_.rope(b_.rms_norm(q, vector(spec_.head), spec_.head, 1e-5F), rope, spec_.heads, backend::RopePairing::half);
+    k = b_.rope(k, rope, spec_.heads_kv, backend::RopePairing::half);
+    backend::PagedAttention op;
+    op.slot = b_.state(index % 2 == 0 ? spec_.window : 0, spec_.heads_kv, spec_.head, spec_.head);
+    b_.kv_write(k, v, op.slot);
+    b_.group(backend::GroupKind::attention, index);
+    op.q = q;
+    op.heads = spec_.heads;
+    op.scale = 0.2F;
+    op.cap = spec_.cap;
+    if (spec_.sinks) op.sinks = vector(spec_.heads);
+    const ValueId attended = b_.attention(op);
+    b_.group(backend::GroupKind::attention_out, index);
+    x = b_.add(x, b_.matmul(attended, matrix(spec_.type, q_width, spec_.width)));
+    b_.group(backend::GroupKind::ffn, index);
+    const ValueId n = b_.rms_norm(x, vector(spec_.width), spec_.width, 1e-5F);
+    if (spec_.moe) return b_.add(x, experts(n));
+    const ValueId gate = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
+    const ValueId up = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
+    const ValueId act = b_.gated_activation(gate, up, spec_.activation);
+    return b_.add(x, b_.matmul(act, matrix(spec_.type, spec_.feed, spec_.width)));
+  }
+
+  std::shared_ptr<const backend::Graph> build() {
+    b_.group(backend::GroupKind::embed);
+    const WeightId table = matrix(spec_.type, spec_.width, spec_.vocabulary);
+    ValueId x = b_.embed(table, 1.5F);
+    for (int i = 0; i < spec_.layers; ++i) x = layer(x, i);
+    b_.group(backend::GroupKind::head);
+    const ValueId hidden = b_.rms_norm(b_.gather_rows(x), vector(spec_.width), spec_.width, 1e-5F);
+    const ValueId logits = b_.softcap(b_.matmul(hidden, table), 30.0F);
+    return std::make_shared<const backend::Graph>(b_.finish(logits, hidden, spec_.vocabulary, 4096));
+  }
+
+  Spec spec_;
+  std::mt19937 random_;
+  graph::GraphBuilder b_{};
+  std::vector<std::vector<std::byte>> bytes_{};
+  std::shared_ptr<const backend::Graph> graph_{};
+};
+
+/// A program with memory to run it, and sequences with scrambled pages.
+class Runner {
+ public:
+  Runner(const std::shared_ptr<backend::Backend>& device, const TestModel& model, int tokens, int sequences,
+         KvType kv = KvType::f32)
+      : graph_(model.graph()), page_size_(device->info().page_size), sequences_(sequences) {
+    backend::CompileOptions options;
+    options.limits = {tokens * sequences, sequences, tokens * sequences};
+    program_ = device->compile(graph_, model, options).value();
+    workspace_ = program_->workspace().value();
+    pages_each_ = tokens / page_size_ + 1;
+    const std::vector<std::int32_t> counts(graph_->states.size(), pages_each_ * sequences);
+    kv_ = program_->make_kv({kv, kv}, counts).value();
+    // Pages of all sequences interleaved, in falling order: no two neighbours are adjacent.
+    tables_.resize(static_cast<std::size_t>(sequences));
+    for (int s = 0; s < sequences; ++s) {
+      for (int i = 0; i < pages_each_; ++i) {
+        tables_[static_cast<std::size_t>(s)].push_back((pages_each_ - 1 - i) * sequences + s);
+      }
+    }
+  }
+
+  /// One step: of each sequence some tokens, beginning at a position. Logits of all rows.
+  struct Part {
+    int sequence, start;
+    std::vector<Token> tokens;
+  };
+  backend::Status step(const std::vector<Part>& parts, std::vector<float>& logits) {
+    std::vector<Token> tokens;
+    std::vector<std::int32_t> positions, rows;
+    std::vector<backend::SequenceRange> ranges;
+    std::vector<backend::PageTable> tables;
+    for (const Part& part : parts) {
+      ranges.push_back(
+          {static_cast<std::int32_t>(tokens.size()), static_cast<std::int32_t>(part.tokens.size()), part.start, 0});
+      for (std::size_t i = 0; i < part.tokens.size(); ++i) {
+        rows.push_back(static_cast<std::int32_t>(tokens.size()));
+        tokens.push_back(part.tokens[i]);
+        positions.push_back(part.start + static_cast<std::int32_t>(i));
+      }
+    }
+    for (std::size_t g = 0; g < graph_->states.size(); ++g) {
+      for (const Part& part : parts) {
+        const auto& t = tables_[static_cast<std::size_t>(part.sequence)];
+        tables.push_back({t.data(), static_cast<std::int32_t>(t.size())});
+      }
+    }
+    const std::size_t width = static_cast<std::size_t>(graph_->vocabulary);
+    logits.assign(tokens.size() * width, 0.0F);
+    backend::StepBatch batch{tokens, positions, ranges, tables, rows};
+    backend::StepOutputs outputs;
+    outputs.values = logits;
+    return program_->run(batch, *kv_, *workspace_, outputs, stop_, nullptr);
+  }
+
+  /// The whole prompt of one sequence in chunks.
+  std::vector<float> prompt(int sequence, const std::vector<Token>& tokens, std::size_t chunk) {
+    std::vector<float> all, part;
+    for (std::size_t i = 0; i < tokens.size(); i += chunk) {
+      const std::size_t end = std::min(tokens.size(), i + chunk);
+      const std::vector<Token> some(tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                                    tokens.begin() + static_cast<std::ptrdiff_t>(end));
+      REQUIRE(step({{sequence, static_cast<int>(i), some}}, part).ok());
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+
+  backend::StopFlag stop_{};
+
+ private:
+  std::shared_ptr<const backend::Graph> graph_;
+  int page_size_, sequences_, pages_each_ = 0;
+  std::shared_ptr<const backend::Program> program_{};
+  std::unique_ptr<backend::Workspace> workspace_{};
+  std::unique_ptr<backend::KvStorage> kv_{};
+  std::vector<std::vector<std::int32_t>> tables_{};
+};
+
+std::vector<Token> random_tokens(std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Token> out(n);
+  for (Token& t : out) t = static_cast<Token>(random() % 50);
+  return out;
+}
+
+std::shared_ptr<backend::Backend> cpu(int threads, const char* isa = "auto") {
+  return make_cpu_backend({threads, isa});
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Root of the mean squared difference over that of b.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    error += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    size += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(error / size);
+}
+
+std::vector<Spec> specs() {
+  std::vector<Spec> out(6);
+  out[1].type = WeightType::q4_1;
+  out[1].heads = out[1].heads_kv = 2;
+  out[1].bias = true;
+  out[2].type = WeightType::f16;
+  out[2].window = 40;
+  out[2].cap = 20.0F;
+  out[2].activation = backend::Activation::gelu_tanh;
+  out[3].type = WeightType::q5_0;
+  out[3].moe = true;
+  out[3].sinks = true;
+  out[3].activation = backend::Activation::swiglu_clip;
+  out[4].type = WeightType::f32;
+  out[4].moe = true;
+  out[4].heads = 8;
+  out[4].heads_kv = 1;
+  out[5].type = WeightType::mxfp4;
+  out[5].moe = true;
+  return out;
+}
+
+TEST_CASE("logits agree with the reference device") {
+  const std::vector<Token> tokens = random_tokens(150, 21);
+  for (const Spec& spec : specs()) {
+    INFO("weights " << describe(spec.type).name << " moe " << spec.moe);
+    const TestModel model(spec);
+    const std::shared_ptr<backend::Backend> truth = device::make_reference_backend(std::make_shared<core::Memory>());
+    const std::vector<float> expected = Runner(truth, model, 160, 1).prompt(0, tokens, 160);
+    // Eight bits of activations; with experts, a choice of two that are nearly equal may fall the other way.
+    const double limit = describe(spec.type).block_size == 1 ? 1e-4 : spec.moe ? 0.25 : 0.1;
+    for (const char* isa : {"portable", "auto"}) {
+      const std::vector<float> got = Runner(cpu(2, isa), model, 160, 1).prompt(0, tokens, 160);
+      CHECK(distance(got, expected) < limit);
+    }
+  }
+}
+
+TEST_CASE("bits do not depend on chunks, threads, instruction set or company") {
+  const std::vector<Token> tokens = random_tokens(150, 22), others = random_tokens(90, 23);
+  for (const Spec& spec : specs()) {
+    for (KvType kv : {KvType::f16, KvType::q8_0}) {
+      INFO("weights " << describe(spec.type).name << " moe " << spec.moe << " kv " << to_string(kv));
+      const TestModel model(spec);
+      const std::vector<float> truth = Runner(cpu(1), model, 160, 1, kv).prompt(0, tokens, 150);
+      for (std::size_t chunk : {1, 7, 64}) {
+        REQUIRE(same_bits(Runner(cpu(2), model, 160, 1, kv).prompt(0, tokens, chunk), truth));
+      }
+      REQUIRE(same_bits(Runner(cpu(3, "portable"), model, 160, 1, kv).prompt(0, tokens, 150), truth));
+      Runner batch(cpu(2), model, 160, 3, kv);
+      std::vector<float> logits;
+      const std::vector<Token> head(tokens.begin(), tokens.begin() + 60), rest(tokens.begin() + 60, tokens.end());
+      REQUIRE(batch.step({{2, 0, others}, {1, 0, head}}, logits).ok());
+      REQUIRE(std::memcmp(logits.data() + 90 * 50, truth.data(), 60 * 50 * sizeof(float)) == 0);
+      REQUIRE(batch.step({{0, 0, others}, {1, 60, rest}, {2, 90, {3}}}, logits).ok());
+      REQUIRE(std::memcmp(logits.data() + 90 * 50, truth.data() + 60 * 50, 90 * 50 * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("memory is known before it is taken, and a step takes none") {
+  const TestModel model(specs()[3]);
+  const auto memory = std::make_shared<core::Memory>();
+  const std::shared_ptr<backend::Backend> device = make_cpu_backend({2, "auto"}, memory);
+  backend::CompileOptions options;
+  options.limits = {64, 2, 64};
+  const backend::MemoryNeeds needs = device->plan(*model.graph(), options.limits, {KvType::f16, KvType::f16}).value();
+  const auto program = device->compile(model.graph(), model, options).value();
+  REQUIRE(static_cast<double>(device->memory_used()) == Approx(static_cast<double>(needs.weights)).epsilon(0.02));
+  const std::uint64_t before = device->memory_used();
+  const auto workspace = program->workspace().value();
+  REQUIRE(static_cast<double>(device->memory_used() - before) ==
+          Approx(static_cast<double>(needs.workspace)).epsilon(0.02));
+  Runner runner(device, model, 64, 1);
+  const std::uint64_t count = memory->allocations();
+  runner.prompt(0, random_tokens(64, 24), 13);
+  REQUIRE(memory->allocations() == count);
+}
+
+TEST_CASE("steps that are wrong or stopped are errors") {
+  const TestModel model(specs()[0]);
+  Runner runner(cpu(2), model, 64, 1);
+  std::vector<float> logits;
+  REQUIRE(!runner.step({{0, 0, {50}}}, logits).ok());
+  REQUIRE(!runner.step({{0, 0, {-1}}}, logits).ok());
+  REQUIRE(!runner.step({{0, 4096, {1}}}, logits).ok());
+  REQUIRE(!runner.step({{0, 500, {1}}}, logits).ok());
+  runner.stop_.request();
+  const backend::Status stopped = runner.step({{0, 0, {1, 2}}}, logits);
+  REQUIRE(stopped.code == ErrorCode::cancelled);
+  runner.stop_.clear();
+  REQUIRE(runner.step({{0, 0, {1, 2}}}, logits).ok());
+}
+
+TEST_CASE("every allocation of compile may fail") {
+  const TestModel model(specs()[1]);
+  const auto memory = std::make_shared<core::Memory>();
+  const std::shared_ptr<backend::Backend> device = make_cpu_backend({1, "auto"}, memory);
+  for (int n = 1; n <= 10; ++n) {
+    memory->fail_at(n);
+    const auto program = device->compile(model.graph(), model, {});
+    if (!memory->fail_pending()) {
+      REQUIRE(!program);
+      REQUIRE(program.error().code == ErrorCode::out_of_memory);
+    }
+    memory->fail_at(0);
+    if (program) break;
+    REQUIRE(n < 10);
+    REQUIRE(device->memory_used() == 0);
+  }
+}
+
+TEST_CASE("settings outside their range are errors") {
+  for (const CpuSettings& settings : {CpuSettings{-1, "auto"}, CpuSettings{5000, "auto"}, CpuSettings{1, "mmx"}}) {
+    try {
+      make_cpu_backend(settings);
+      FAIL("bad settings were taken");
+    } catch (const Exception& e) {
+      REQUIRE(e.error().code == ErrorCode::invalid_argument);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace llminfer::cpu::test
