@@ -1,0 +1,170 @@
+// llminfer-bench: how fast a model loads, reads a prompt and generates, and how much of the memory's speed that is.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <llminfer/llminfer.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+#include "common/bandwidth.h"
+#include "common/format.h"
+#include "common/interrupt.h"
+#include "common/model_options.h"
+#include "common/program.h"
+#include "common/progress.h"
+#include "common/stopwatch.h"
+
+namespace {
+
+using namespace examples;
+using nlohmann::json;
+
+struct Options {
+  ModelOptions model{};
+  int prompt = 512;
+  int generate = 128;
+  int depth = 0;
+  int rounds = 5;
+  std::vector<int> batch{};
+  bool as_json = false;
+};
+
+struct Rounds {
+  std::vector<double> prefill{}, decode{}, bandwidth{};
+};
+
+struct Report {
+  llminfer::DeviceInfo device{};
+  double load = 0, first_token = 0, bytes_per_token = 0;
+  Rounds rounds{};
+  double share() const { return bytes_per_token * median(rounds.decode) / median(rounds.bandwidth); }
+};
+
+// Weights that a step of one token reads: all, but of a separate embedding table only a row.
+std::uint64_t weights_read(const Options& options, const llminfer::Model& model) {
+  const auto file = llminfer::Model::inspect(llminfer::ModelSource::file(options.model.path)).value();
+  std::uint64_t embedding = 0;
+  bool separate_output = false;
+  for (const auto& tensor : file.tensors) {
+    if (tensor.name == "token_embd.weight") embedding = tensor.bytes;
+    separate_output |= tensor.name == "output.weight";
+  }
+  const std::uint64_t all = model.info().memory.weights;
+  return separate_output && embedding < all ? all - embedding : all;
+}
+
+// Each round has all runs, so that what disturbs the machine for a while disturbs the ratios less.
+Rounds measure(const Options& options, const llminfer::Model& model, int threads, const std::stop_token& stop) {
+  ReadBandwidth bandwidth(threads);
+  ProgressLine line(options.model.progress);
+  Rounds rounds;
+  for (int round = 0; round < options.rounds; ++round) {
+    line.show(print("round %d of %d", round + 1, options.rounds));
+    if (options.prompt > 0) rounds.prefill.push_back(prefill_speed(model, options.prompt, stop));
+    if (options.generate > 0) {
+      rounds.decode.push_back(decode_speed(model, options.depth, options.generate, stop));
+      rounds.bandwidth.push_back(bandwidth.measure());
+    }
+  }
+  return rounds;
+}
+
+Report run(const Options& options, const std::stop_token& stop) {
+  Report report;
+  const llminfer::Device device = open_device(options.model);
+  report.device = device.info().value();
+  const int context = std::max({options.prompt, options.depth + options.generate + 1, 21});
+  const Stopwatch watch;
+  const llminfer::Model model = load_model(options.model, device, {.context = context}, stop);
+  report.load = watch.seconds();
+  report.first_token = report.load + first_token_time(model, stop);
+  report.rounds = measure(options, model, report.device.threads, stop);
+  // Step i of `generate` reads the depth + i tokens before it and its own.
+  const double mean_depth = options.depth + (options.generate + 1) / 2.0;
+  report.bytes_per_token = static_cast<double>(weights_read(options, model)) +
+                           static_cast<double>(model.info().memory.kv_per_token) * mean_depth;
+  return report;
+}
+
+void print_json(const Options& options, const Report& report) {
+  json all = {{"model", std::filesystem::path(options.model.path).filename().string()},
+              {"isa", report.device.isa},
+              {"threads", report.device.threads},
+              {"load_s", report.load},
+              {"first_token_s", report.first_token}};
+  if (options.prompt > 0) {
+    all["prefill"] = {{"tokens", options.prompt}, {"tokens_per_s", median(report.rounds.prefill)}};
+  }
+  if (options.generate > 0) {
+    all["decode"] = {{"tokens_per_s", median(report.rounds.decode)},
+                     {"bytes_per_token", report.bytes_per_token},
+                     {"read_bandwidth_gb_s", median(report.rounds.bandwidth) / 1e9},
+                     {"bandwidth_share", report.share()}};
+  }
+  std::puts(all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+}
+
+void print_text(const Options& options, const Report& report) {
+  std::printf("%s on %s (%s, %d threads), median of %d rounds\n",
+              std::filesystem::path(options.model.path).filename().c_str(), report.device.name.c_str(),
+              report.device.isa.c_str(), report.device.threads, options.rounds);
+  std::printf("load         %10.3f s\nfirst token  %10.3f s (with loading; prompt of 20 tokens)\n", report.load,
+              report.first_token);
+  if (options.prompt > 0) {
+    std::printf("prefill      %10.1f tokens/s (prompt of %d)\n", median(report.rounds.prefill), options.prompt);
+  }
+  if (options.generate > 0) {
+    std::printf("decode       %10.1f tokens/s (%d after %d), %s a token: %.0f %% of %.1f GB/s\n",
+                median(report.rounds.decode), options.generate, options.depth,
+                bytes_text(static_cast<std::uint64_t>(report.bytes_per_token)).c_str(), 100 * report.share(),
+                median(report.rounds.bandwidth) / 1e9);
+  }
+}
+
+int bench(const Options& options) try {
+  if (!options.batch.empty()) {
+    throw UsageError("--batch is unavailable: this version of the library computes one sequence at a time");
+  }
+  const Interrupt interrupt;
+  const Report report = run(options, interrupt.token());
+  options.as_json ? print_json(options, report) : print_text(options, report);
+  return exit_ok;
+} catch (const llminfer::Exception& error) {
+  if (error.error().code == llminfer::ErrorCode::cancelled) return exit_interrupted;
+  throw;
+}
+
+void add_options(CLI::App& app, Options& options) {
+  add_model_options(app, options.model);
+  const CLI::Range tokens(0, 1 << 24);
+  app.add_option("--prompt", options.prompt, "Prefill: tokens of the prompt; 0: no such run")
+      ->check(tokens)
+      ->capture_default_str();
+  app.add_option("--generate", options.generate, "Decode: tokens generated; 0: no such run")
+      ->check(tokens)
+      ->capture_default_str();
+  app.add_option("--depth", options.depth, "Decode: tokens in the session before")
+      ->check(tokens)
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "Numbers of sequences generated at once; not available in this version")
+      ->delimiter(',');
+  app.add_option("--rounds", options.rounds, "Every figure is the median of so many runs")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_flag("--json", options.as_json, "A JSON object instead of text");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Measures how fast a model loads, reads a prompt and generates, and how much of the memory's speed that is.\n"
+      "Read bandwidth is measured in the same rounds: as many threads as the model has read a buffer of 512 MiB.",
+      "llminfer-bench");
+  Options options;
+  add_options(app, options);
+  return run_program(app, argc, argv, [&] { return bench(options); });
+}
