@@ -159,12 +159,13 @@ class ByteBpeSession final : public EncodeSession {
     }
   }
 
-  // A symbol that is no token falls apart into its bytes; a byte without a token becomes "unknown" or is lost.
+  // A symbol that is no token falls apart into its bytes. A byte without a token is lost: "unknown" of a byte-level
+  // vocabulary, where a file names one, is the end of a text, which no text may spell.
   void add_bytes(std::string_view word, std::size_t from, std::size_t to, std::size_t begin, std::size_t offset,
                  TokenSink& sink) const {
     for (std::size_t i = from; i < to; ++i) {
       Token id = vocabulary_.byte_token(static_cast<std::uint8_t>(word[i]));
-      if (id < 0) id = vocabulary_.unk().value_or(-1);
+      if (id < 0 && raw_utf8_) id = vocabulary_.unk().value_or(-1);
       if (id >= 0) add(id, begin + i, begin + i + 1, offset, sink);
     }
   }

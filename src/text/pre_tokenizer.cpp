@@ -3,8 +3,9 @@
 #include <array>
 
 // The patterns are facts about the models (their tokenizer.json); the names are those of the GGUF key
-// tokenizer.ggml.pre. Two are as converted files are commonly run, not as trained: tekken and gpt-4o tell upper from
-// lower case in ASCII only, and do not count combining marks as letters.
+// tokenizer.ggml.pre. Some are as converted files are commonly run, not quite as trained: tekken and gpt-4o tell upper
+// from lower case in ASCII only, and do not count combining marks as letters; the deepseek ranges leave white space
+// out.
 namespace llminfer::text {
 namespace {
 
@@ -19,7 +20,9 @@ constexpr std::string_view deepseek3_pattern =
     R"~([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P})~"
     R"~(\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)~";
 constexpr std::string_view han_and_kana = R"~([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)~";
-constexpr std::string_view han_and_hangul = R"~([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)~";
+constexpr std::string_view han_and_hangul =
+    R"~([\x{4E00}-\x{9FA5}\x{800}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E})~"
+    R"~(\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{4E00}\x{AC00}-\x{D7FF}]+)~";
 
 constexpr std::array<std::string_view, 19> gpt2_names{
     "gpt-2",   "phi-2",  "jina-es",     "jina-de",    "jina-v2-es",     "jina-v2-de",  "gigachat",
@@ -60,7 +63,7 @@ constexpr std::array<std::string_view, 6> deepseek_llm_passes{
     R"~(\x{A771}-\x{A787}\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17})~"
     R"~(\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\x{10400}-\x{1044F}\x{104B0}-\x{104D3}\x{104D8}-\x{104FB})~"
     R"~(\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF}\x{1E900}-\x{1E943}]+)~",
-    R"~(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)~",
+    R"~(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3001}-\x{3002}]+)~",
     R"~(\s+\z)~",
     han_and_hangul,
     R"~(\p{N}+)~"};

@@ -29,12 +29,13 @@ std::string random_bytes(std::mt19937& random, std::size_t size) {
   return bytes;
 }
 
-// Some vocabularies have no token for bytes that no UTF-8 has.
-bool has_bytes(const text::Tokenizer& tokenizer, const std::string& text) {
+// Some byte-level vocabularies have no token for bytes that their training text did not have: those bytes are lost.
+std::string expressible(const text::Tokenizer& tokenizer, const std::string& text) {
+  std::string kept;
   for (const char c : text) {
-    if (tokenizer.vocabulary().byte_token(static_cast<std::uint8_t>(c)) < 0) return false;
+    if (tokenizer.vocabulary().byte_token(static_cast<std::uint8_t>(c)) >= 0) kept += c;
   }
-  return true;
+  return kept;
 }
 
 void check_ranges(const text::Tokenizer& tokenizer, const std::string& text, const Encoding& encoding) {
@@ -62,17 +63,13 @@ TEST_CASE("random texts and bytes come back") {
     for (int round = 0; round < 300; ++round) {
       const std::string text =
           round % 3 == 2 ? random_bytes(random, random() % 60) : random_unicode(random, random() % 60);
-      if (!has_bytes(*tokenizer, text)) {
-        CHECK(name == std::string("deepseek-coder"));
-        CHECK(round % 3 == 2);
-        continue;
-      }
+      const std::string expected = expressible(*tokenizer, text);
       const Encoding encoding = tokenizer->encode_ranges(text, bare);
-      REQUIRE(tokenizer->decode(encoding.tokens) == text);
+      REQUIRE(tokenizer->decode(encoding.tokens) == expected);
       REQUIRE(tokenizer->encode(text, bare) == encoding.tokens);
-      check_ranges(*tokenizer, text, encoding);
-      const std::string long_text = text + text + text;  // long texts go through the cache of words
-      if (round == 0) REQUIRE(tokenizer->decode(tokenizer->encode(long_text, bare)) == long_text);
+      if (expected == text) check_ranges(*tokenizer, text, encoding);
+      const std::string long_text = text + text + text;
+      REQUIRE(tokenizer->decode(tokenizer->encode(long_text, bare)) == expressible(*tokenizer, long_text));
     }
   }
 }
@@ -128,7 +125,8 @@ TEST_CASE("hostile repetitions take about linear time") {
       const std::vector<Token> tokens = tokenizer->encode(text, bare);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
       CHECK(seconds.count() < 2.0);  // quadratic time would be minutes
-      if (has_bytes(*tokenizer, text)) CHECK((tokenizer->decode(tokens) == text));
+      if (tokenizer->vocabulary().family() == text::Family::wordpiece) continue;
+      CHECK((tokenizer->decode(tokens) == expressible(*tokenizer, text)));
     }
   }
 }
