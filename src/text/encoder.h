@@ -30,7 +30,7 @@ class EncodeSession {
   EncodeSession& operator=(const EncodeSession&) = delete;
   virtual ~EncodeSession() = default;
   /// Appends the tokens of `text`, which is not empty and starts at byte `offset` of the whole. `after_special`: it
-  /// starts the whole text or follows a control or user-defined token.
+  /// starts the whole text or follows a token that was taken out of it.
   virtual void encode(std::string_view text, std::size_t offset, bool after_special, TokenSink& sink) = 0;
 };
 

@@ -47,8 +47,8 @@ class PieceStream {
     text_.clear();
   }
 
-  /// Takes a token's bytes; sets bytes() and text() to what they set free. A value: the index of the stop string that is
-  /// complete, which ends the stream: the text then includes what finish() would give. `last`: no token follows.
+  /// Takes a token's bytes; sets bytes() and text() to what they set free. A value: the index of the stop string that
+  /// is complete, which ends the stream: the text then includes what finish() would give. `last`: no token follows.
   std::optional<std::size_t> feed(std::string_view piece, bool last = false) {
     bytes_.clear();
     text_.clear();
@@ -58,8 +58,8 @@ class PieceStream {
     if (last || stop) decoder_.finish(text_);
     return stop;
   }
-  /// The end, when it was not known at the last feed(): sets bytes() and text() to what still waited. The start of a stop
-  /// string comes out as it is; an unfinished character is U+FFFD in the text, its bytes came out earlier.
+  /// The end, when it was not known at the last feed(): sets bytes() and text() to what still waited. The start of a
+  /// stop string comes out as it is; an unfinished character is U+FFFD in the text, its bytes came out earlier.
   void finish() { feed({}, true); }
 
   /// Freed by the last call; valid until the next one.

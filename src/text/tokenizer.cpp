@@ -7,8 +7,10 @@ namespace {
 
 ByteTrie special_trie(const Vocabulary& vocabulary) {
   std::vector<ByteTrie::Entry> entries;
+  // The unigram encoder looks for user-defined tokens itself, since they are part of its normalized text.
+  const bool with_given = vocabulary.family() != Family::unigram;
   for (Token id = 0; id < vocabulary.size(); ++id) {
-    const bool special = vocabulary.is_control(id) || vocabulary.kind(id) == TokenKind::user_defined;
+    const bool special = vocabulary.is_control(id) || (with_given && vocabulary.kind(id) == TokenKind::user_defined);
     if (special && !vocabulary.text(id).empty()) entries.emplace_back(vocabulary.text(id), id);
   }
   return ByteTrie(std::move(entries));

@@ -5,6 +5,7 @@
 #include "text/byte_trie.h"
 #include "text/charsmap.h"
 #include "text/encoder.h"
+#include "text/spaces.h"
 #include "text/utf8.h"
 #include "text/vocabulary.h"
 
@@ -13,11 +14,10 @@ namespace {
 
 constexpr float unknown_penalty = 10.0F;  // below the worst token, as SentencePiece has it
 
-ByteTrie token_trie(const Vocabulary& vocabulary) {
+ByteTrie token_trie(const Vocabulary& vocabulary, TokenKind kind) {
   std::vector<ByteTrie::Entry> entries;
   for (Token id = 0; id < vocabulary.size(); ++id) {
-    const TokenKind kind = vocabulary.kind(id);
-    if (kind == TokenKind::normal || kind == TokenKind::user_defined) entries.emplace_back(vocabulary.bytes(id), id);
+    if (vocabulary.kind(id) == kind) entries.emplace_back(vocabulary.bytes(id), id);
   }
   return ByteTrie(std::move(entries));
 }
@@ -34,7 +34,8 @@ class Unigram final : public Encoder {
  public:
   explicit Unigram(const Vocabulary& vocabulary)
       : vocabulary_(vocabulary),
-        tokens_(token_trie(vocabulary)),
+        tokens_(token_trie(vocabulary, TokenKind::normal)),
+        given_(token_trie(vocabulary, TokenKind::user_defined)),
         charsmap_(vocabulary.spec().charsmap),
         unknown_score_(worst_score(vocabulary) - unknown_penalty) {
     for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -45,13 +46,15 @@ class Unigram final : public Encoder {
 
   const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
   const ByteTrie& tokens() const noexcept { return tokens_; }
+  /// User-defined tokens: taken out of the text before it is normalized.
+  const ByteTrie& given() const noexcept { return given_; }
   const Charsmap& charsmap() const noexcept { return charsmap_; }
   float unknown_score() const noexcept { return unknown_score_; }
   bool byte_fallback() const noexcept { return byte_fallback_; }
 
  private:
   const Vocabulary& vocabulary_;
-  ByteTrie tokens_;
+  ByteTrie tokens_, given_;
   Charsmap charsmap_;
   float unknown_score_;
   bool byte_fallback_ = true;
@@ -62,11 +65,14 @@ class UnigramSession final : public EncodeSession {
   explicit UnigramSession(const Unigram& model) : model_(model), vocabulary_(model.vocabulary()) {}
 
   void encode(std::string_view text, std::size_t offset, bool after_special, TokenSink& sink) override {
-    (void)after_special;
-    normalize(text);
-    if (normalized_.empty()) return;
-    find_best_paths();
-    emit(offset, sink);
+    normalize(text, after_special);
+    std::size_t begin = 0;
+    for (const Given& given : givens_) {
+      encode_between(begin, given.begin, offset, sink);
+      sink.add(given.id, offset + origins_[given.begin].begin, offset + origins_[given.end - 1].end);
+      begin = given.end;
+    }
+    encode_between(begin, normalized_.size(), offset, sink);
   }
 
  private:
@@ -78,36 +84,69 @@ class UnigramSession final : public EncodeSession {
     std::uint32_t begin = none;
     static constexpr std::uint32_t none = 0xFFFFFFFFu;
   };
+  // A user-defined token in the normalized text.
+  struct Given {
+    Token id;
+    std::size_t begin, end;
+  };
 
-  // Charsmap, then spaces: runs become one where the model wants that, and each text (or word) gets one in front.
-  void normalize(std::string_view text) {
+  // Charsmap, then spaces: runs become one where the model wants that, and the text gets one in front.
+  void normalize(std::string_view text, bool at_start) {
     normalized_.clear();
     origins_.clear();
-    const bool prepend = vocabulary_.adds_space_prefix(), merge = vocabulary_.removes_extra_spaces();
-    bool in_word = false, any_word = false;
+    givens_.clear();
+    in_word_ = false;
+    space_due_ = at_start && vocabulary_.adds_space_prefix();
+    if (!vocabulary_.removes_extra_spaces()) start_word(0);  // before spaces of the text, and if nothing else remains
     for (std::size_t at = 0; at < text.size();) {
-      const Charsmap::Match match = model_.charsmap().match(text.substr(at));
-      const ByteRange origin{at, at + match.consumed};
-      for (const char c : match.text) {
-        if (c == ' ') {
-          in_word = false;
-          if (!merge) push(' ', origin);
-          continue;
-        }
-        if (!in_word) {
-          if (any_word ? merge : prepend) push(' ', {origin.begin, origin.begin});
-          in_word = any_word = true;
-        }
-        push(c, origin);
-        // A mark in the text is a space that no rule looks at.
-        if (normalized_.size() >= space_mark_size && std::string_view(normalized_).ends_with("\xE2\x96\x81")) {
-          normalized_.resize(normalized_.size() - space_mark_size);
-          origins_.resize(normalized_.size());
-          push(' ', origin);
-        }
+      std::size_t end = at;
+      const Token given = longest_given(text, at, end);
+      if (given >= 0) {
+        start_word(at);
+        const std::size_t begin = normalized_.size();
+        for (; at < end; ++at) push(text[at], {at, at + 1});
+        givens_.push_back({given, begin, normalized_.size()});
+        continue;
       }
+      const Charsmap::Match match = model_.charsmap().match(text.substr(at));
+      add(match.text, {at, at + match.consumed});
       at += match.consumed;
     }
+  }
+
+  void add(std::string_view text, ByteRange origin) {
+    const bool merge = vocabulary_.removes_extra_spaces();
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == ' ') {
+        if (!merge) push(' ', origin);
+        if (merge && in_word_) space_due_ = true;
+        in_word_ = false;
+        continue;
+      }
+      start_word(origin.begin);
+      const bool mark = text.substr(i, space_mark.size()) == space_mark;  // a space that no rule looks at
+      push(mark ? ' ' : text[i], origin);
+      if (mark) i += space_mark.size() - 1;
+    }
+  }
+
+  void start_word(std::size_t at) {
+    if (space_due_) push(' ', {at, at});
+    space_due_ = false;
+    in_word_ = true;
+  }
+
+  Token longest_given(std::string_view text, std::size_t at, std::size_t& end) const noexcept {
+    Token found = ByteTrie::none;
+    std::uint32_t node = ByteTrie::root;
+    for (std::size_t i = at; i < text.size();) {
+      node = model_.given().step(node, static_cast<std::uint8_t>(text[i++]));
+      if (node == ByteTrie::root) break;
+      if (model_.given().value(node) < 0) continue;
+      found = model_.given().value(node);
+      end = i;
+    }
+    return found;
   }
 
   void push(char c, ByteRange origin) {
@@ -115,23 +154,29 @@ class UnigramSession final : public EncodeSession {
     origins_.push_back(origin);
   }
 
-  void find_best_paths() {
-    const std::size_t size = normalized_.size();
+  // [first, last) of the normalized text, which holds no user-defined token.
+  void encode_between(std::size_t first, std::size_t last, std::size_t offset, TokenSink& sink) {
+    if (first == last) return;
+    find_best_paths(std::string_view(normalized_).substr(first, last - first));
+    emit(first, last - first, offset, sink);
+  }
+
+  void find_best_paths(std::string_view text) {
+    const std::size_t size = text.size();
     arrivals_.assign(size + 1, {});
     arrivals_[0].score = 0;
     for (std::size_t begin = 0; begin < size;) {
-      const std::size_t character = utf8_step(normalized_, begin).length;
+      const std::size_t character = utf8_step(text, begin).length;
       const float score = arrivals_[begin].score;
       bool single = false;
       std::uint32_t node = ByteTrie::root;
       for (std::size_t end = begin; end < size;) {
-        node = model_.tokens().step(node, static_cast<std::uint8_t>(normalized_[end++]));
+        node = model_.tokens().step(node, static_cast<std::uint8_t>(text[end++]));
         if (node == ByteTrie::root) break;
         const Token id = model_.tokens().value(node);
         if (id < 0) continue;
         single = single || end - begin == character;
-        const bool given = vocabulary_.kind(id) == TokenKind::user_defined;
-        arrive(end, score + (given ? 0.0F : vocabulary_.score(id)), id, begin);
+        arrive(end, score + vocabulary_.score(id), id, begin);
       }
       if (!single) arrive(begin + character, score + model_.unknown_score(), unknown, begin);
       begin += character;
@@ -143,14 +188,14 @@ class UnigramSession final : public EncodeSession {
     if (best.begin == Arrival::none || score > best.score) best = {score, id, static_cast<std::uint32_t>(begin)};
   }
 
-  void emit(std::size_t offset, TokenSink& sink) {
+  void emit(std::size_t first, std::size_t size, std::size_t offset, TokenSink& sink) {
     path_.clear();
-    for (std::size_t end = normalized_.size(); end > 0; end = arrivals_[end].begin) {
+    for (std::size_t end = size; end > 0; end = arrivals_[end].begin) {
       const Token id = arrivals_[end].id;
       if (id == unknown && !path_.empty() && path_.back().id == unknown) {
-        path_.back().begin = arrivals_[end].begin;  // neighbouring unknowns are one
+        path_.back().begin = first + arrivals_[end].begin;  // neighbouring unknowns are one
       } else {
-        path_.push_back({id, arrivals_[end].begin, end});
+        path_.push_back({id, first + arrivals_[end].begin, first + end});
       }
     }
     for (auto step = path_.rbegin(); step != path_.rend(); ++step) {
@@ -168,7 +213,6 @@ class UnigramSession final : public EncodeSession {
     }
   }
 
-  static constexpr std::size_t space_mark_size = 3;
   struct Step {
     Token id;
     std::size_t begin, end;
@@ -178,6 +222,9 @@ class UnigramSession final : public EncodeSession {
   const Vocabulary& vocabulary_;
   std::string normalized_;
   std::vector<ByteRange> origins_;  // of each normalized byte
+  std::vector<Given> givens_;
+  bool in_word_ = false;    // spaces at the start are dropped where runs are merged
+  bool space_due_ = false;  // before the next character
   std::vector<Arrival> arrivals_;
   std::vector<Step> path_;
 };
