@@ -304,10 +304,14 @@ std::span<std::uint32_t> Candidates::order() noexcept {
   return {order_.data(), count};
 }
 
-void Candidates::keep_entries(std::span<std::uint32_t> indices) noexcept {
-  std::sort(indices.begin(), indices.end());
-  for (std::size_t i = 0; i < indices.size(); ++i) list_[i] = list_[indices[i]];
-  list_.resize(indices.size());
+void Candidates::keep_entries(std::span<const std::uint32_t> indices) noexcept {
+  std::fill_n(scores_.begin(), list_.size(), 0.0);
+  for (const std::uint32_t i : indices) scores_[i] = 1.0;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    if (scores_[i] != 0) list_[kept++] = list_[i];
+  }
+  list_.resize(kept);
 }
 
 Candidates::Drawn Candidates::draw_dense(float uniform) noexcept {

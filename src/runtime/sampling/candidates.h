@@ -72,8 +72,8 @@ class Candidates {
   std::span<std::uint32_t> order() noexcept;
   /// Place of an id in list(), list().size() if it is not there. Compact form only.
   std::size_t find(Token id) const noexcept;
-  /// Keeps the entries of list() whose indices are given (in any order).
-  void keep_entries(std::span<std::uint32_t> indices) noexcept;
+  /// Keeps the entries of list() whose indices are given (in any order). Overwrites scores().
+  void keep_entries(std::span<const std::uint32_t> indices) noexcept;
 
   /// The k best, best first; valid until the next call of any member. Changes nothing else.
   std::span<const Candidate> top(std::size_t k) noexcept;

@@ -16,7 +16,7 @@ class DynamicTemperatureLink final : public Link {
   void apply(Candidates& candidates, const Step&) override {
     const std::size_t count = candidates.list().size();
     if (count < 2) return;
-    const double share = std::clamp(entropy(candidates) / log64(static_cast<double>(count)), 0.0, 1.0);
+    const double share = std::clamp(entropy(candidates).nats / log64(static_cast<double>(count)), 0.0, 1.0);
     const double temperature = low_ + (high_ - low_) * pow64(share, exponent_);
     if (temperature > 0) {
       candidates.multiply(1.0 / temperature);

@@ -1,20 +1,30 @@
-// Shannon entropy of the candidates, in nats.
+// Shannon entropy of the candidates.
 #pragma once
 
 #include "runtime/sampling/candidates.h"
 
 namespace llminfer::runtime {
 
-/// -sum of p ln p over list(). Overwrites the candidates' scores with p.
-inline double entropy(Candidates& candidates) noexcept {
-  const double normalizer = candidates.log_sum_exp();
-  const auto p = candidates.probabilities();
+struct Entropy {
+  double normalizer = minus_infinity;  ///< ln sum e^x
+  double nats = 0;                     ///< -sum p ln p
+};
+
+/// Over list(), in one pass of exponentials: H = ln sum e^x - sum p x.
+inline Entropy entropy(Candidates& candidates) noexcept {
   const auto list = candidates.list();
+  const double highest = candidates.max();
+  if (list.empty()) return {};
   double sum = 0;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (p[i] > 0) sum += p[i] * (normalizer - static_cast<double>(list[i].logit) * candidates.scale());
+  double weighted = 0;  // of x - highest, so that no large terms cancel
+  for (const Candidate& c : list) {
+    const double below = static_cast<double>(c.logit) * candidates.scale() - highest;
+    const double e = exp64(below);
+    sum += e;
+    if (e > 0) weighted += e * below;
   }
-  return sum;
+  const double log_sum = log64(sum);
+  return {highest + log_sum, log_sum - weighted / sum};
 }
 
 }  // namespace llminfer::runtime
