@@ -64,8 +64,8 @@ class LLMINFER_API Session {
   class Body;
 
  private:
-  explicit Session(std::unique_ptr<Body> body) noexcept;
-  std::unique_ptr<Body> body_;
+  explicit Session(std::shared_ptr<Body> body) noexcept;
+  std::shared_ptr<Body> body_;
 };
 
 }  // namespace v0

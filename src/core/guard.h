@@ -2,11 +2,7 @@
 // else.
 #pragma once
 
-#include <exception>
 #include <llminfer/error.hpp>
-#include <new>
-#include <stdexcept>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -14,31 +10,7 @@ namespace llminfer::core {
 
 /// The exception being handled, as an Error with `where` (a static string). Call inside a catch block. For bad_alloc it
 /// allocates nothing.
-inline Error current_error(const char* where) noexcept {
-  try {
-    throw;
-  } catch (const Exception& e) {
-    try {
-      Error error = e.error();
-      if (error.where == nullptr || *error.where == '\0') error.where = where;
-      return error;
-    } catch (...) {
-      return Error{e.error().code, {}, where, e.error().needed, e.error().available};
-    }
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::out_of_memory, "out of memory", where, 0, 0};  // fits the string's own buffer
-  } catch (const std::length_error&) {
-    return Error{ErrorCode::out_of_memory, "too long", where, 0, 0};
-  } catch (const std::exception& e) {
-    try {
-      return Error{ErrorCode::unavailable, e.what(), where, 0, 0};
-    } catch (...) {
-      return Error{ErrorCode::out_of_memory, "out of memory", where, 0, 0};
-    }
-  } catch (...) {
-    return Error{ErrorCode::callback_failed, "unknown", where, 0, 0};
-  }
-}
+Error current_error(const char* where) noexcept;
 
 /// Runs `body` and returns what it returns (a T, void, or a Result already) as a Result; what it throws becomes the
 /// Error.

@@ -13,6 +13,9 @@ struct SamplerWorkspace {
         counts(vocabulary, memory),
         mask((static_cast<std::size_t>(vocabulary) + 63) / 64, memory) {}
 
+  /// Bytes that a workspace takes, within a few of the vocabulary's thousands.
+  static std::uint64_t bytes(int vocabulary) noexcept { return static_cast<std::uint64_t>(vocabulary) * 161 / 4; }
+
   Candidates candidates;
   TokenCounts counts;
   std::pmr::vector<std::uint64_t> mask;

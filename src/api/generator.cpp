@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <array>
+#include <llminfer/generator.hpp>
+
+#include "api/generator_body.h"
+#include "api/guard.h"
+#include "core/fail.h"
+
+namespace llminfer {
+inline namespace v0 {
+namespace {
+
+runtime::GenerationSetup setup_of(const Session::Body& session) {
+  runtime::GenerationSetup setup;
+  setup.tokenizer = &session.model.tokenizer().body();
+  setup.vocabulary = session.pool->graph().vocabulary;
+  setup.context = session.sequence->context();
+  setup.memory = session.model.body()->host.get();
+  return setup;
+}
+
+/// Options checked before anything is made of them.
+const GenerateOptions& checked(const GenerateOptions& options, const Session::Body& session) {
+  runtime::validate(options, setup_of(session));
+  return options;
+}
+
+}  // namespace
+
+const char* to_string(Finish finish) noexcept {
+  static constexpr std::array<const char*, 8> names = {"end_of_text", "stop_token",   "stop_string",
+                                                       "length",      "context_full", "constraint_complete",
+                                                       "deadline",    "cancelled"};
+  const auto index = static_cast<std::size_t>(finish);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+Generator::Body::Body(std::shared_ptr<Session::Body> session, const GenerateOptions& options)
+    : session_(std::move(session)),
+      generation_(checked(options, *session_), setup_of(*session_)),
+      deadlines_(options.deadlines) {
+  outcome_.prompt_tokens = session_->sequence->size();
+  outcome_.reused_tokens = session_->sequence->computed();
+  session_->generating = true;
+}
+
+void Generator::Body::end(Finish finish) noexcept {
+  if (ended_) return;
+  ended_ = true;
+  generation_.end(finish);
+  outcome_.finish = *generation_.finished();
+  const std::lock_guard<std::mutex> lock(session_->pool->mutex());
+  if (handed_out_) generation_.pop_front();
+  handed_out_ = false;
+  generation_.drop_waiting(*session_->sequence);
+  session_->generating = false;
+}
+
+std::optional<Generator::Body::Clock::time_point> Generator::Body::deadline() const noexcept {
+  std::optional<Clock::time_point> at;
+  const auto consider = [&](std::chrono::nanoseconds limit) {
+    if (limit.count() <= 0 || limit > Clock::time_point::max() - start_) return;
+    const Clock::time_point end = start_ + std::chrono::duration_cast<Clock::duration>(limit);
+    at = at ? std::min(*at, end) : end;
+  };
+  consider(deadlines_.whole);
+  if (outcome_.new_tokens == 0) consider(deadlines_.first_token);
+  return at;
+}
+
+/// One token further, or the end.
+Result<void> Generator::Body::advance(const std::stop_token& stop) {
+  return api::guard("Generator::next", [&]() -> Result<void> {
+    const std::optional<Clock::time_point> until = deadline();
+    if (until && Clock::now() >= *until) {
+      generation_.end(Finish::deadline);
+      return {};
+    }
+    const Session::Body::End computed = session_->compute(stop, flag_, until);
+    if (computed == Session::Body::End::cancelled) generation_.end(Finish::cancelled);
+    if (computed == Session::Body::End::deadline) generation_.end(Finish::deadline);
+    if (computed != Session::Body::End::done) return {};
+    const std::lock_guard<std::mutex> lock(session_->pool->mutex());
+    return generation_.step(session_->logits(), session_->sampler, *session_->sequence);
+  });
+}
+
+Result<const Piece*> Generator::Body::next(const std::stop_token& stop) {
+  if (ended_) return static_cast<const Piece*>(nullptr);
+  if (handed_out_) generation_.pop_front();
+  handed_out_ = false;
+  while (generation_.front() == nullptr && !generation_.finished()) {
+    if (stop.stop_requested() || flag_.requested()) {
+      generation_.end(Finish::cancelled);
+      break;
+    }
+    Result<void> advanced = advance(stop);
+    if (!advanced) {
+      end(Finish::cancelled);
+      Error error = std::move(advanced).error();
+      if (error.where == nullptr || *error.where == '\0') error.where = "Generator::next";
+      return error;
+    }
+  }
+  const bool stopped = generation_.finished() == Finish::cancelled || generation_.finished() == Finish::deadline;
+  const runtime::Generation::Waiting* front = stopped ? nullptr : generation_.front();
+  if (front == nullptr) {
+    outcome_.stop_string = generation_.stop_string();
+    end(Finish::cancelled);
+    return static_cast<const Piece*>(nullptr);
+  }
+  piece_ = generation_.piece_of(*front);
+  handed_out_ = true;
+  ++outcome_.new_tokens;
+  return static_cast<const Piece*>(&piece_);
+}
+
+Generator::Generator(std::unique_ptr<Body> body) noexcept : body_(std::move(body)) {}
+Generator::Generator(Generator&&) noexcept = default;
+Generator& Generator::operator=(Generator&&) noexcept = default;
+Generator::~Generator() = default;
+
+Result<const Piece*> Generator::next(std::stop_token stop) {
+  return api::guard("Generator::next", [&] { return body_->next(stop); });
+}
+
+Result<Outcome> Generator::run(const std::function<bool(const Piece&)>& on_piece, std::stop_token stop) {
+  return api::guard("Generator::run", [&]() -> Result<Outcome> {
+    if (!on_piece) core::fail(ErrorCode::invalid_argument, "on_piece is empty");
+    for (;;) {
+      Result<const Piece*> piece = body_->next(stop);
+      if (!piece) return std::move(piece).error();
+      if (*piece == nullptr) return body_->outcome();
+      bool more = false;
+      try {
+        more = on_piece(**piece);
+      } catch (const std::exception& e) {
+        body_->end(Finish::cancelled);
+        core::fail(ErrorCode::callback_failed, "on_piece threw: {}", e.what());
+      } catch (...) {
+        body_->end(Finish::cancelled);
+        core::fail(ErrorCode::callback_failed, "on_piece threw");
+      }
+      if (!more) {
+        body_->end(Finish::cancelled);
+        return body_->outcome();
+      }
+    }
+  });
+}
+
+void Generator::cancel() noexcept { body_->cancel(); }
+const Outcome& Generator::outcome() const noexcept { return body_->outcome(); }
+
+}  // namespace v0
+}  // namespace llminfer

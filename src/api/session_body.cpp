@@ -1,0 +1,121 @@
+#include "api/session_body.h"
+
+#include <algorithm>
+
+#include "core/fail.h"
+
+namespace llminfer {
+inline namespace v0 {
+namespace {
+
+[[noreturn]] void throw_status(const backend::Status& status) {
+  throw Exception(Error{status.code, status.message, "", 0, 0});
+}
+
+/// Turns a shortage into its Error.
+void require_room(const runtime::Shortage& shortage) {
+  using Kind = runtime::Shortage::Kind;
+  switch (shortage.kind) {
+    case Kind::none:
+      return;
+    case Kind::context:
+      core::fail_amount(ErrorCode::context_overflow, shortage.needed, shortage.available,
+                        "the history would have {} tokens, the context has room for {}", shortage.needed,
+                        shortage.available);
+    case Kind::pages:
+      core::fail_amount(ErrorCode::out_of_pages, shortage.needed, shortage.available, "{} pages needed, {} free",
+                        shortage.needed, shortage.available);
+    case Kind::device:
+      core::fail(ErrorCode::device_lost, "the device could not copy a page");
+  }
+}
+
+}  // namespace
+
+Session::Body::Body(Model model_in, std::shared_ptr<runtime::Pool> pool_in, int context)
+    : model(std::move(model_in)),
+      pool(std::move(pool_in)),
+      rows(core::Array<float>::make(model.body()->host, static_cast<std::size_t>(pool->graph().vocabulary))),
+      sampler(pool->graph().vocabulary, model.body()->host.get()) {
+  const std::lock_guard<std::mutex> lock(pool->mutex());
+  sequence = std::make_unique<runtime::Sequence>(pool, context);
+  plan_.items.reserve(1);
+}
+
+Session::Body::~Body() {
+  const std::lock_guard<std::mutex> lock(pool->mutex());
+  sequence.reset();
+}
+
+backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, std::span<float> out,
+                                   const std::stop_token& stop, backend::StopFlag& flag) {
+  const std::stop_callback on_stop(stop, [&flag] { flag.request(); });
+  plan_.items.assign(1, {sequence.get(), count, wanted});
+  backend::StepOutputs outputs;
+  outputs.values = out;
+  const std::lock_guard<std::mutex> lock(pool->mutex());
+  return pool->executor().run(*pool, plan_, outputs, flag);
+}
+
+Session::Body::End Session::Body::compute(const std::stop_token& stop, backend::StopFlag& flag,
+                                          std::optional<Clock::time_point> deadline) {
+  if (logits_current()) return End::done;
+  if (sequence->computed() == sequence->size()) {  // computed, but its logits are gone
+    const std::lock_guard<std::mutex> lock(pool->mutex());
+    require_room(sequence->recompute_last());
+  }
+  while (sequence->computed() < sequence->size()) {
+    if (stop.stop_requested() || flag.requested()) return End::cancelled;
+    if (deadline && Clock::now() >= *deadline) return End::deadline;
+    const int left = sequence->size() - sequence->computed();
+    const int count = std::min(left, pool->limits().tokens);
+    logits_at = 0;
+    const auto wanted = count == left ? runtime::RowsWanted::last : runtime::RowsWanted::none;
+    const backend::Status status = run(count, wanted, rows.span(), stop, flag);
+    if (!status.ok() && status.code == ErrorCode::cancelled) return End::cancelled;
+    if (!status.ok()) throw_status(status);
+  }
+  logits_at = sequence->size();
+  return End::done;
+}
+
+void Session::Body::score_chunk(int count, const std::stop_token& stop) {
+  backend::StopFlag flag;
+  logits_at = 0;
+  const backend::Status status = run(count, runtime::RowsWanted::all, rows.span(), stop, flag);
+  if (!status.ok()) throw_status(status);
+}
+
+void Session::Body::append(std::span<const Token> tokens) {
+  for (const Token t : tokens) {
+    if (t < 0 || t >= pool->graph().vocabulary) {
+      core::fail(ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", t, pool->graph().vocabulary);
+    }
+  }
+  const std::lock_guard<std::mutex> lock(pool->mutex());
+  require_room(sequence->append(tokens));
+}
+
+void Session::Body::rewind(int tokens) {
+  if (tokens < 0 || tokens > sequence->size()) {
+    core::fail(ErrorCode::invalid_argument, "cannot go back to {} tokens of a history of {}", tokens, sequence->size());
+  }
+  const std::lock_guard<std::mutex> lock(pool->mutex());
+  sequence->rewind(tokens);
+}
+
+void Session::Body::require_idle() const {
+  if (generating) core::fail(ErrorCode::invalid_argument, "the session is in use by a Generator that has not ended");
+}
+
+bool Session::Body::logits_current() const noexcept {
+  return logits_at > 0 && logits_at == sequence->size() && sequence->computed() == logits_at;
+}
+
+std::span<const float> Session::Body::logits() const noexcept {
+  if (!logits_current()) return {};
+  return rows.span().first(static_cast<std::size_t>(pool->graph().vocabulary));
+}
+
+}  // namespace v0
+}  // namespace llminfer

@@ -1,0 +1,63 @@
+// The state behind a Session. Session and Generator share it; the last of them frees it.
+#pragma once
+
+#include <chrono>
+#include <llminfer/session.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+
+#include "api/model_body.h"
+#include "core/memory.h"
+#include "runtime/executor.h"
+#include "runtime/pool.h"
+#include "runtime/sampling/workspace.h"
+#include "runtime/sequence.h"
+
+namespace llminfer {
+inline namespace v0 {
+
+/// One thread at a time, except for the pool, which forks share under its mutex.
+class Session::Body {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Throws what memory and the device report.
+  Body(Model model, std::shared_ptr<runtime::Pool> pool, int context);
+  ~Body();
+  Body(const Body&) = delete;
+  Body& operator=(const Body&) = delete;
+
+  enum class End { done, cancelled, deadline };
+
+  /// Computes what is not computed, so that logits() belong to the last token. The history must not be empty.
+  /// `deadline`: looked at between chunks. Throws what the device reports.
+  End compute(const std::stop_token& stop, backend::StopFlag& flag, std::optional<Clock::time_point> deadline);
+  /// One step of `count` tokens with logits of all of them in rows(). Throws as compute, cancelled included.
+  void score_chunk(int count, const std::stop_token& stop);
+
+  void append(std::span<const Token> tokens);
+  void rewind(int tokens);
+  /// Throws invalid_argument while a Generator is at work.
+  void require_idle() const;
+
+  /// Empty unless the last token is computed.
+  std::span<const float> logits() const noexcept;
+  bool logits_current() const noexcept;
+
+  const Model model;
+  const std::shared_ptr<runtime::Pool> pool;
+  std::unique_ptr<runtime::Sequence> sequence;
+  core::Array<float> rows;  ///< logits: row 0 is what logits() shows; further rows only for score
+  int logits_at = 0;        ///< length of the history that row 0 belongs to; 0: none
+  runtime::SamplerWorkspace sampler;
+  bool generating = false;  ///< a Generator has not ended
+
+ private:
+  backend::Status run(int count, runtime::RowsWanted wanted, std::span<float> out, const std::stop_token& stop,
+                      backend::StopFlag& flag);
+  runtime::StepPlan plan_;
+};
+
+}  // namespace v0
+}  // namespace llminfer

@@ -1,0 +1,84 @@
+// One request's way from logits to pieces: sampling, stop tokens and strings, limits, and the pieces that wait.
+#pragma once
+
+#include <llminfer/generator.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/sampling/chain.h"
+#include "runtime/sequence.h"
+#include "text/piece_stream.h"
+#include "text/tokenizer.h"
+
+namespace llminfer::runtime {
+
+/// What a generation is made for.
+struct GenerationSetup {
+  const text::Tokenizer* tokenizer = nullptr;                            ///< outlives it
+  std::int32_t vocabulary = 0;                                           ///< width of the logits
+  std::int32_t context = 0;                                              ///< of the sequence
+  std::uint32_t sequence_index = 0;                                      ///< among the sequences of one seed
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();  ///< outlives it
+};
+
+/// Throws invalid_argument naming the field and the value.
+void validate(const GenerateOptions& options, const GenerationSetup& setup);
+
+/// Used by one thread at a time. Driven by its owner: while neither front() nor finished(), compute the logits of the
+/// sequence's last token and call step(). Allocates nothing in step() (a caller's own sampler aside).
+class Generation {
+ public:
+  Generation(const GenerateOptions& options, const GenerationSetup& setup);
+
+  /// A piece that waits to be handed out. Views of Piece point into this and into the tokenizer.
+  struct Waiting {
+    Token token = 0;
+    float logprob = 0;
+    float sampled_logprob = 0;
+    std::string text;
+    std::vector<TopToken> top;
+    text::PieceStream::Mark before;  // the stream before this token, for taking it back
+  };
+
+  /// Chooses the token after the sequence's history and appends it. An error leaves the sequence as it was.
+  Result<void> step(std::span<const float> logits, SamplerWorkspace& workspace, Sequence& sequence);
+  /// Ends here; what waits is dropped with drop_waiting().
+  void end(Finish finish) noexcept;
+
+  /// The oldest piece if it may be handed out, else null.
+  const Waiting* front() const noexcept;
+  void pop_front() noexcept;
+  /// Takes back what was not handed out.
+  void drop_waiting(Sequence& sequence) noexcept;
+
+  /// Why no further step will come. Pieces may still wait.
+  std::optional<Finish> finished() const noexcept { return finish_; }
+  const std::string& stop_string() const noexcept { return stop_string_; }
+  Piece piece_of(const Waiting& waiting) const noexcept;
+
+ private:
+  bool is_stop(Token token, Finish& finish) const noexcept;
+  void take_text(Token token, Waiting& waiting);
+  void take_back(int count, Sequence& sequence) noexcept;
+  Waiting& back() noexcept { return ring_[(first_ + waiting_ - 1) % ring_.size()]; }
+
+  const text::Tokenizer* tokenizer_;
+  std::int32_t vocabulary_;
+  std::int32_t max_tokens_;
+  std::vector<Token> model_stops_;  // sorted
+  std::vector<Token> stop_tokens_;  // sorted
+  std::unique_ptr<TokenBytes> token_bytes_;
+  std::shared_ptr<const text::StopStrings> stop_strings_;
+  text::PieceStream stream_;
+  SamplerChain chain_;
+  std::vector<Waiting> ring_;  // pieces that wait, ring_[first_] the oldest
+  std::size_t first_ = 0;
+  std::size_t waiting_ = 0;
+  std::size_t held_ = 0;  // of these, the newest that may still be taken back
+  std::optional<Finish> finish_;
+  std::string stop_string_;
+};
+
+}  // namespace llminfer::runtime

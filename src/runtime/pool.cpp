@@ -1,0 +1,20 @@
+#include "runtime/pool.h"
+
+#include "core/fail.h"
+#include "runtime/executor.h"
+
+namespace llminfer::runtime {
+
+Pool::Pool(PoolOptions options) : options_(std::move(options)) {
+  for (const std::int32_t pages : options_.pages) {
+    if (pages <= 0) core::fail(ErrorCode::invalid_argument, "a pool of {} pages", pages);
+    pools_.emplace_back(pages);
+  }
+  storage_ = options_.program->make_kv(options_.format, options_.pages).value();
+  workspace_ = options_.program->workspace().value();
+  executor_ = std::make_unique<Executor>(*options_.graph, options_.limits);
+}
+
+Pool::~Pool() = default;
+
+}  // namespace llminfer::runtime

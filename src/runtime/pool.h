@@ -1,0 +1,57 @@
+// Memory that a Session and its forks, or a Batcher, share: pages with their storage, a workspace, and the lock.
+#pragma once
+
+#include <llminfer/backend/backend.hpp>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/page_pool.h"
+
+namespace llminfer::runtime {
+
+class Executor;
+
+/// What a pool is made of and for.
+struct PoolOptions {
+  std::shared_ptr<const backend::Program> program;
+  std::shared_ptr<const backend::Graph> graph;
+  backend::Limits limits{};
+  backend::KvFormat format{};
+  std::int32_t page_size = 0;
+  std::vector<std::int32_t> pages{};  ///< per state group
+};
+
+/// Whoever touches pages, sequences or the workspace holds mutex().
+class Pool {
+ public:
+  /// Takes all memory. Throws what the device reports.
+  explicit Pool(PoolOptions options);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  const backend::Graph& graph() const noexcept { return *options_.graph; }
+  const backend::Program& program() const noexcept { return *options_.program; }
+  const backend::Limits& limits() const noexcept { return options_.limits; }
+  std::int32_t page_size() const noexcept { return options_.page_size; }
+  std::size_t groups() const noexcept { return pools_.size(); }
+
+  std::mutex& mutex() noexcept { return mutex_; }
+  PagePool& pages(std::size_t group) noexcept { return pools_[group]; }
+  const PagePool& pages(std::size_t group) const noexcept { return pools_[group]; }
+  backend::KvStorage& storage() noexcept { return *storage_; }
+  backend::Workspace& workspace() noexcept { return *workspace_; }
+  Executor& executor() noexcept { return *executor_; }
+
+ private:
+  PoolOptions options_;
+  std::vector<PagePool> pools_;
+  std::unique_ptr<backend::KvStorage> storage_;
+  std::unique_ptr<backend::Workspace> workspace_;
+  std::unique_ptr<Executor> executor_;
+  std::mutex mutex_;
+};
+
+}  // namespace llminfer::runtime

@@ -1,0 +1,91 @@
+#include "runtime/sequence.h"
+
+namespace llminfer::runtime {
+
+Sequence::Sequence(std::shared_ptr<Pool> pool, std::int32_t context)
+    : pool_(std::move(pool)), context_(context), tables_(pool_->groups()) {
+  tokens_.reserve(static_cast<std::size_t>(context));
+  for (std::vector<std::int32_t>& table : tables_) table.reserve(static_cast<std::size_t>(pages_for(context)));
+}
+
+Sequence::~Sequence() { rewind(0); }
+
+std::int32_t Sequence::pages_for(std::int64_t tokens) const noexcept {
+  const std::int64_t size = pool_->page_size();
+  return static_cast<std::int32_t>((tokens + size - 1) / size);
+}
+
+/// Replaces in every group the last page by a copy if others refer to it too, provided that `further_pages` more are
+/// then left; otherwise changes nothing.
+Shortage Sequence::own_last_pages(std::int32_t further_pages) noexcept {
+  const auto shared = [&](std::size_t g) {
+    return !tables_[g].empty() && pool_->pages(g).references(tables_[g].back()) > 1;
+  };
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    const std::int64_t needed = std::int64_t{further_pages} + (shared(g) ? 1 : 0);
+    if (needed > pool_->pages(g).free()) return {Shortage::Kind::pages, needed, pool_->pages(g).free()};
+  }
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    if (!shared(g)) continue;
+    std::int32_t& last = tables_[g].back();
+    const std::int32_t copy = pool_->pages(g).take();
+    if (!pool_->storage().copy_page(static_cast<std::int32_t>(g), last, copy).ok()) {
+      pool_->pages(g).release(copy);
+      return {Shortage::Kind::device, 0, 0};
+    }
+    pool_->pages(g).release(last);
+    last = copy;
+  }
+  return {};
+}
+
+Shortage Sequence::append(std::span<const Token> tokens) noexcept {
+  const std::int64_t end = static_cast<std::int64_t>(tokens.size()) + size();
+  if (end > context_) return {Shortage::Kind::context, end, context_};
+  if (tokens.empty()) return {};
+  const std::int32_t wanted = pages_for(end);
+  const std::int32_t fresh = wanted - pages_for(size());
+  const bool inside_page = size() % pool_->page_size() != 0;
+  if (inside_page) {
+    const Shortage shortage = own_last_pages(fresh);
+    if (shortage.kind != Shortage::Kind::none) return shortage;
+  } else {
+    for (std::size_t g = 0; g < tables_.size(); ++g) {
+      if (fresh > pool_->pages(g).free()) return {Shortage::Kind::pages, fresh, pool_->pages(g).free()};
+    }
+  }
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    while (static_cast<std::int32_t>(tables_[g].size()) < wanted) tables_[g].push_back(pool_->pages(g).take());
+  }
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());  // within the reserved capacity
+  return {};
+}
+
+Shortage Sequence::recompute_last() noexcept {
+  const Shortage shortage = own_last_pages(0);
+  if (shortage.kind == Shortage::Kind::none && computed_ == size()) --computed_;
+  return shortage;
+}
+
+void Sequence::rewind(std::int32_t size) noexcept {
+  tokens_.resize(static_cast<std::size_t>(size));
+  computed_ = computed_ < size ? computed_ : size;
+  const auto keep = static_cast<std::size_t>(pages_for(size));
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    while (tables_[g].size() > keep) {
+      pool_->pages(g).release(tables_[g].back());
+      tables_[g].pop_back();
+    }
+  }
+}
+
+void Sequence::share(const Sequence& other) noexcept {
+  tokens_.assign(other.tokens_.begin(), other.tokens_.end());
+  computed_ = other.computed_;
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    tables_[g].assign(other.tables_[g].begin(), other.tables_[g].end());
+    for (const std::int32_t page : tables_[g]) pool_->pages(g).share(page);
+  }
+}
+
+}  // namespace llminfer::runtime
