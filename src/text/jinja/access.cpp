@@ -127,15 +127,18 @@ Value get_item(Runtime& runtime, const Value& value, const Value& key) {
 
 Value get_slice(Runtime& runtime, const Value& value, const Value* start, const Value* stop, const Value* step) {
   if (value.is_undefined()) fail_undefined(value);
+  if (value.is(Kind::dict)) fail_type("unhashable type: 'slice'");
   const bool sliced = value.is_string() || value.is(Kind::list) || value.is(Kind::tuple) || value.is(Kind::range);
+  if (!sliced) fail_type("'" + std::string(type_name(value)) + "' object is not subscriptable");
   std::optional<std::int64_t> bounds[3];
   const Value* given[3] = {start, stop, step};
   for (int i = 0; i < 3; ++i) {
     if (given[i] == nullptr || given[i]->is_none()) continue;
-    if (!sliced || !given[i]->is_integral()) return missing_item(runtime, value, make_string(&runtime.meter, "slice"));
+    if (!given[i]->is_integral()) {
+      fail_type("slice indices must be integers or None or have an __index__ method");
+    }
     bounds[i] = given[i]->as_integer();
   }
-  if (!sliced) return missing_item(runtime, value, make_string(&runtime.meter, "slice"));
   const std::int64_t stride = bounds[2].value_or(1);
   if (stride == 0) fail_type("slice step cannot be zero");
   const std::int64_t size = length(value);

@@ -126,6 +126,7 @@ Value reverse(Runtime& runtime, const Value& input, const Args& args) {
   std::vector<Value> items = iterate(runtime.meter, input);
   std::reverse(items.begin(), items.end());
   if (input.is_string()) return join(runtime.meter, make_string(&runtime.meter, ""), items, false);
+  if (input.is(Kind::iterator)) return make_list(runtime.meter, std::move(items));
   return make_iterator(runtime, std::move(items));
 }
 
@@ -271,6 +272,7 @@ Value groupby(Runtime& runtime, const Value& input, const Args& args) {
   for (const Value& item : iterate(runtime.meter, input)) {
     Value key = get_path(runtime, item, bound.require(0));
     if (key.is_undefined() && bound.get(1) != nullptr) key = *bound.get(1);
+    if (key.is_undefined()) fail_undefined(key);
     items.push_back({{folded(runtime, key, sensitive)}, make_sequence(&runtime.meter, Kind::tuple, {key, item})});
   }
   sort_keyed(runtime, items, false);

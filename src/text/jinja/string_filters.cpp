@@ -69,6 +69,10 @@ Value format_filter(Runtime& runtime, const Value& input, const Args& args) {
 
 Value indent(Runtime& runtime, const Value& input, const Args& args) {
   const Bound<3> bound("indent", args, {"width", "first", "blank"});
+  if (input.is_undefined()) fail_undefined(input);
+  if (!input.is_string()) {
+    fail_type("unsupported operand type(s) for +=: '" + std::string(type_name(input)) + "' and 'str'");
+  }
   const Value text = to_string(runtime.meter, input);
   Builder by(runtime.meter);
   if (bound.get(0) != nullptr && bound.get(0)->is_string()) {
@@ -115,6 +119,7 @@ Value force_escape(Runtime& runtime, const Value& input, const Args& args) {
 
 Value truncate(Runtime& runtime, const Value& input, const Args& args) {
   const Bound<4> bound("truncate", args, {"length", "killwords", "end", "leeway"});
+  if (!input.is_string() && length(input) <= bound.integer(0, 255)) return input;
   const Value text = to_string(runtime.meter, input);
   const Value dots = make_string(&runtime.meter, "...");
   const Value& end = bound.string(2) != nullptr ? *bound.string(2) : dots;
