@@ -1,0 +1,134 @@
+// Tiny random models, one per architecture and RoPE scaling: logits equal llama.cpp's (see make_models.py).
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "catch.h"
+#include "device/cpu/cpu_backend.h"
+#include "device/reference/reference_backend.h"
+#include "golden_file.h"
+#include "model_run.h"
+#include "models/registry.h"
+
+using namespace llminfer;
+
+namespace {
+
+struct Case {
+  const char* model;
+  int context;
+  double tolerance;  // of a logit; the logits' standard deviation is about 3
+  bool quantized;    // some weights in blocks of integers: the cpu device rounds activations there
+};
+
+// llama.cpp computes in float32, Gemma's GELU from a table of float16.
+constexpr double exact = 1e-4;
+constexpr double gelu_table = 1e-2;
+constexpr Case cases[] = {
+    {"llama", 256, exact, false},        {"llama-biases", 256, exact, false}, {"llama3-factors", 256, exact, false},
+    {"llama-linear", 256, exact, false}, {"llama-yarn", 256, exact, false},   {"mixtral", 256, exact, true},
+    {"llama-quants", 256, exact, true},  {"qwen2", 256, exact, false},        {"qwen3", 256, exact, false},
+    {"qwen3moe", 256, exact, true},      {"gemma2", 256, gelu_table, false},  {"gemma3", 256, gelu_table, true},
+    {"phi3", 256, exact, false},         {"phi3", 512, exact, false},         {"gpt-oss", 256, exact, true},
+};
+
+std::string path_of(const std::string& file) { return std::string(LLMINFER_TINY_MODELS) + "/" + file; }
+
+struct Difference {
+  double worst = 0;
+  double mean_square = 0;
+  int first_choice = 0;  // rows whose best token is the golden's
+};
+
+Difference compare(const test::Golden& golden, const std::vector<float>& logits) {
+  Difference d;
+  const auto width = static_cast<std::size_t>(golden.vocabulary);
+  for (const test::GoldenRow& row : golden.rows) {
+    const float* ours = logits.data() + static_cast<std::size_t>(row.position) * width;
+    for (std::size_t i = 0; i < width; ++i) {
+      const double difference = std::fabs(double{ours[i]} - row.logits[i]);
+      d.worst = std::isnan(difference) ? INFINITY : std::max(d.worst, difference);
+      d.mean_square += difference * difference / static_cast<double>(width * golden.rows.size());
+    }
+    const auto best = std::max_element(row.logits.begin(), row.logits.end()) - row.logits.begin();
+    if (std::max_element(ours, ours + width) - ours == best) ++d.first_choice;
+  }
+  return d;
+}
+
+test::Golden golden_of(const Case& c) {
+  return test::read_golden(path_of(std::string(c.model) + "-" + std::to_string(c.context) + ".golden"));
+}
+
+test::ModelRun open(const Case& c, const std::shared_ptr<backend::Backend>& device,
+                    WeightType type = WeightType::as_stored) {
+  return {path_of(std::string(c.model) + ".gguf"), device, {c.context, type}};
+}
+
+}  // namespace
+
+TEST_CASE("tiny models: the reference device equals llama.cpp") {
+  const auto device = device::make_reference_backend();
+  for (const Case& c : cases) {
+    const test::Golden golden = golden_of(c);
+    REQUIRE(golden.context == c.context);
+    test::ModelRun run = open(c, device);
+    REQUIRE(run.graph().vocabulary == golden.vocabulary);
+    const Difference d = compare(golden, run.logits(golden.tokens, 128));
+    INFO(c.model << " at context " << c.context << ": worst difference of a logit " << d.worst << ", rms "
+                 << std::sqrt(d.mean_square));
+    CHECK(d.worst <= c.tolerance);
+    CHECK(d.first_choice == static_cast<int>(golden.rows.size()));
+  }
+}
+
+TEST_CASE("tiny models: chunks change nothing on the reference device") {
+  const auto device = device::make_reference_backend();
+  for (const Case& c : cases) {
+    const test::Golden golden = golden_of(c);
+    test::ModelRun run = open(c, device);
+    const Difference d = compare(golden, run.logits(golden.tokens, 7));
+    INFO(c.model << " at context " << c.context << ": worst difference of a logit " << d.worst);
+    CHECK(d.worst <= c.tolerance);
+  }
+}
+
+TEST_CASE("tiny models: the cpu device agrees") {
+  const auto device = cpu::make_cpu_backend({});
+  for (const Case& c : cases) {
+    const test::Golden golden = golden_of(c);
+    test::ModelRun run = open(c, device);
+    for (const int chunk : {128, 7}) {
+      const Difference d = compare(golden, run.logits(golden.tokens, chunk));
+      INFO(c.model << " at context " << c.context << ", chunks of " << chunk << ": worst difference of a logit "
+                   << d.worst << ", rms " << std::sqrt(d.mean_square));
+      if (c.quantized) {
+        CHECK(std::sqrt(d.mean_square) <= 0.1);
+      } else {
+        CHECK(d.worst <= c.tolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("tiny models: every architecture has one") {
+  std::set<std::string> seen;
+  for (const Case& c : cases) {
+    const format::ModelFile file = format::ModelFile::open(ModelSource::file(path_of(std::string(c.model) + ".gguf")));
+    seen.insert(file.architecture());
+  }
+  for (const std::string_view name : models::architecture_names()) {
+    INFO(name);
+    CHECK(seen.count(std::string(name)) == 1);
+  }
+}
+
+TEST_CASE("tiny models: LongRoPE's factors are chosen by the context") {
+  const auto device = device::make_reference_backend();
+  const Case short_context{"phi3", 256, exact, false};
+  const Case long_context{"phi3", 512, exact, false};
+  const test::Golden golden = golden_of(long_context);
+  test::ModelRun run = open(short_context, device);
+  CHECK(compare(golden, run.logits(golden.tokens, 128)).worst > 0.1);
+}
