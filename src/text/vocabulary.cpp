@@ -210,7 +210,8 @@ void Vocabulary::resolve_policies() {
   // A file that asks for a token it does not have cannot mean it.
   if (!spec_.bos) adds_bos_ = false;
   if (!closing()) adds_closing_ = false;
-  adds_space_prefix_ = spec_.add_space_prefix.value_or(family_ == Family::sentencepiece_bpe);
+  const bool prefix_possible = family_ == Family::sentencepiece_bpe || family_ == Family::unigram;
+  adds_space_prefix_ = prefix_possible && spec_.add_space_prefix.value_or(family_ == Family::sentencepiece_bpe);
 }
 
 void Vocabulary::collect_stop_tokens() {
