@@ -4,6 +4,7 @@
 namespace llminfer::models::arch {
 
 DecoderSpec gpt_oss(const format::ModelFile& file, const format::HyperParameters& hyper, const BuildOptions& options) {
+  file.need(hyper.sliding_window, "sliding_window");
   DecoderSpec spec = base_spec(file, hyper, options, 2);
   spec.ffn_norm = format::Role::post_attn_norm;
   spec.activation = backend::Activation::swiglu_clip;

@@ -11,9 +11,8 @@ using format::Role;
 using format::TensorInfo;
 
 WeightId WeightBinder::bind(const TensorInfo& tensor, const WeightShape& shape) {
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].name == tensor.name) return static_cast<WeightId>(i);  // tied embedding and head
-  }
+  const auto found = used_.find(tensor.name);
+  if (found != used_.end()) return found->second;  // tied embedding and head
   backend::Weight weight;
   weight.name = std::string(tensor.name);
   weight.columns = shape.columns;
@@ -28,8 +27,9 @@ WeightId WeightBinder::bind(const TensorInfo& tensor, const WeightShape& shape) 
     if (shape.columns % describe(weight_type_).block_size == 0) weight.type = weight_type_;
   }
   tensors_.push_back(tensor);
-  used_.insert(tensor.name);
-  return builder_.weight(std::move(weight));
+  const WeightId id = builder_.weight(std::move(weight));
+  used_.emplace(tensor.name, id);
+  return id;
 }
 
 WeightId WeightBinder::matrix(Role role, int layer, const WeightShape& shape, bool bias) {

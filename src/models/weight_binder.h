@@ -1,7 +1,7 @@
 // Joins graph weights to file tensors: each weight is asked for by role and shape, once.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -36,7 +36,7 @@ class WeightBinder {
   backend::WeightId optional_vector(format::Role role, int layer, std::int64_t columns, bool bias = false);
 
   /// A tensor whose contents went into the graph itself counts as used.
-  void mark_used(const format::TensorInfo& tensor) { used_.insert(tensor.name); }
+  void mark_used(const format::TensorInfo& tensor) { used_.emplace(tensor.name, backend::none); }
   /// Throws unsupported_architecture naming the first tensor of the file that no weight was made of.
   void require_all_used() const;
 
@@ -49,7 +49,7 @@ class WeightBinder {
   graph::GraphBuilder& builder_;
   WeightType weight_type_;
   std::vector<format::TensorInfo> tensors_;
-  std::set<std::string_view> used_;
+  std::map<std::string_view, backend::WeightId> used_;  // by tensor name
 };
 
 }  // namespace llminfer::models

@@ -15,8 +15,9 @@ using Bytes = std::vector<std::byte>;
 
 template <class T>
 void put(Bytes& out, const T& value) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-  out.insert(out.end(), bytes, bytes + sizeof(T));
+  const std::size_t at = out.size();
+  out.resize(at + sizeof(T));
+  std::memcpy(out.data() + at, &value, sizeof(T));
 }
 inline void put_text(Bytes& out, std::string_view text) {
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
