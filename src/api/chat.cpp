@@ -80,16 +80,6 @@ Result<ChatPrompt> ChatTemplate::render_json(std::string_view conversation, cons
 
 std::vector<std::string> ChatTemplate::names() const { return body_->templates.names(); }
 
-std::vector<TextSpan> ChatPrompt::spans() const {
-  std::vector<TextSpan> out;
-  std::size_t begin = 0;
-  for (const Range& range : ranges) {
-    out.push_back({std::string_view(text).substr(begin, range.end - begin), range.markup});
-    begin = range.end;
-  }
-  return out;
-}
-
 Result<std::vector<Token>> ChatPrompt::encode(const Tokenizer& tokenizer) const {
   return guard("ChatPrompt::encode", [&] {
     EncodeOptions options;

@@ -7,6 +7,22 @@
 #include "text/jinja/convert.h"
 #include "text/jinja/json.h"
 
+namespace llminfer {
+inline namespace v0 {
+
+std::vector<TextSpan> ChatPrompt::spans() const {
+  std::vector<TextSpan> out;
+  std::size_t begin = 0;
+  for (const Range& range : ranges) {
+    out.push_back({std::string_view(text).substr(begin, range.end - begin), range.markup});
+    begin = range.end;
+  }
+  return out;
+}
+
+}  // namespace v0
+}  // namespace llminfer
+
 namespace llminfer::text {
 namespace {
 

@@ -12,7 +12,7 @@ namespace llminfer::text::jinja {
 struct Limits {
   std::size_t source_bytes = std::size_t{1} << 20;  ///< longest template
   int parse_depth = 100;                            ///< nesting of expressions and blocks in the source
-  std::uint64_t steps = 20'000'000;                 ///< nodes evaluated, plus one for each 32 bytes or element touched
+  std::uint64_t steps = 100'000'000;                ///< nodes evaluated, plus one for each 32 bytes or element touched
   int depth = 600;                                  ///< nested evaluations; a macro call takes about six
   int value_depth = 128;                            ///< nesting of lists and dicts
   std::size_t memory_bytes = std::size_t{512} << 20;  ///< what values may hold at one time
