@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <llminfer/model_source.hpp>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "catch.h"
@@ -16,15 +16,15 @@ using llminfer::Token;
 
 namespace {
 
-std::optional<llminfer::text::Tokenizer> open_vocabulary(const std::string& name) {
+std::unique_ptr<llminfer::text::Tokenizer> open_vocabulary(const std::string& name) {
   const char* shared = std::getenv("LLMINFER_SHARED");
   const std::string path = std::string(shared != nullptr ? shared : "") + "/vocab/" + name;
   if (!std::ifstream(path)) {
     WARN("skipped: no " << path);
-    return std::nullopt;
+    return nullptr;
   }
   const auto file = llminfer::format::ModelFile::open(llminfer::ModelSource::file(path));
-  return llminfer::text::Tokenizer(file.tokenizer());
+  return std::make_unique<llminfer::text::Tokenizer>(file.tokenizer());
 }
 
 std::vector<Token> tokens(const llminfer::text::Tokenizer& tokenizer, const std::string& source,
@@ -40,7 +40,7 @@ std::vector<Token> tokens(const llminfer::text::Tokenizer& tokenizer, const std:
   return tokenizer.encode_spans(prompt.spans(), options);
 }
 
-constexpr const char* chatml = "<|im_start|>{{ messages[0].role }}\n{{ messages[0].content }}<|im_end|>\n";
+constexpr const char* chatml = "<|im_start|>{{ messages[0].role }}\n{{ messages[0].content }}<|im_end|>{{ '\\n' }}";
 
 }  // namespace
 
