@@ -1,0 +1,177 @@
+// Every allocation of a load and of a generation fails in turn: an error each time, nothing leaks, what was there still
+// works.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "catch.h"
+#include "engine_fixture.h"
+
+namespace {
+
+// Counts live blocks and fails the n-th allocation. Plain globals of the test program: operator new has no other place.
+std::atomic<long> fail_in{0};  // 1: the next one fails; 0: none
+std::atomic<long> live{0};
+
+void* take(std::size_t bytes, std::size_t alignment) noexcept {
+  long left = fail_in.load(std::memory_order_relaxed);
+  while (left > 0 && !fail_in.compare_exchange_weak(left, left - 1)) {
+  }
+  if (left == 1) return nullptr;
+  void* p =
+      std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment + (bytes == 0 ? alignment : 0));
+  if (p != nullptr) live.fetch_add(1, std::memory_order_relaxed);
+  return p;
+}
+
+void give(void* p) noexcept {
+  if (p != nullptr) live.fetch_sub(1, std::memory_order_relaxed);
+  std::free(p);  // NOLINT(cppcoreguidelines-no-malloc)
+}
+
+void* take_or_throw(std::size_t bytes, std::size_t alignment) {
+  void* p = take(bytes, alignment);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+constexpr std::size_t plain = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
+}  // namespace
+
+void* operator new(std::size_t n) { return take_or_throw(n, plain); }
+void* operator new[](std::size_t n) { return take_or_throw(n, plain); }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return take(n, plain); }
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return take(n, plain); }
+void* operator new(std::size_t n, std::align_val_t a) { return take_or_throw(n, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return take_or_throw(n, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return take(n, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return take(n, static_cast<std::size_t>(a));
+}
+void operator delete(void* p) noexcept { give(p); }
+void operator delete[](void* p) noexcept { give(p); }
+void operator delete(void* p, std::size_t) noexcept { give(p); }
+void operator delete[](void* p, std::size_t) noexcept { give(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { give(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { give(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { give(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { give(p); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { give(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { give(p); }
+
+using namespace llminfer;
+
+namespace {
+
+/// Runs `body` with allocation n failing for n = 1, 2, ... until one run meets no failure. `body` returns the error
+/// code, or nothing on success. Returns how many runs failed. Catch's own allocations stay outside.
+template <class Body>
+long fail_each(Body body) {
+  long failures = 0;
+  for (long n = 1;; ++n) {
+    const long before = live.load();
+    fail_in.store(n);
+    const std::optional<ErrorCode> code = body();
+    const bool met = fail_in.exchange(0) <= 0;
+    const long after = live.load();
+    REQUIRE(after == before);
+    if (!met) {
+      REQUIRE_FALSE(code.has_value());
+      return failures;
+    }
+    // An allocation may be one that the library can do without; but if there is an error it says what it is.
+    if (code) REQUIRE((*code == ErrorCode::out_of_memory || *code == ErrorCode::unavailable));
+    failures += code.has_value() ? 1 : 0;
+  }
+}
+
+std::optional<ErrorCode> code_of(const Error& error) { return error.code; }
+
+}  // namespace
+
+TEST_CASE("loading survives each allocation that fails") {
+  const ModelSource source = ModelSource::memory(tests::tiny_bytes());  // its own allocation may throw, as documented
+  for (const bool reference : {false, true}) {
+    const Device device = reference ? Device::reference().value() : tests::cpu(1);
+    const long failures = fail_each([&]() -> std::optional<ErrorCode> {
+      LoadOptions options;
+      try {
+        options.devices.push_back(device);
+      } catch (const std::bad_alloc&) {
+        return ErrorCode::out_of_memory;  // the caller's own vector
+      }
+      const Result<Model> model = Model::open(source, std::move(options));
+      return model ? std::nullopt : code_of(model.error());
+    });
+    CHECK(failures > 50);
+    CHECK(Model::open(source));
+  }
+}
+
+TEST_CASE("opening a device survives each allocation that fails") {
+  const long failures = fail_each([]() -> std::optional<ErrorCode> {
+    const Result<Device> device = Device::cpu();
+    return device ? std::nullopt : code_of(device.error());
+  });
+  CHECK(failures > 3);
+}
+
+TEST_CASE("sessions and generations survive each allocation that fails") {
+  const Model model = tests::tiny_model(tests::cpu(1));
+  const std::vector<Token> prompt = tests::some_tokens(20, 16);
+  Session kept = Session::open(model).value();
+  kept.append(prompt).value();
+  kept.prefill().value();
+  const std::vector<float> expected(kept.logits().begin(), kept.logits().end());
+
+  const long failures = fail_each([&]() -> std::optional<ErrorCode> {
+    Result<Session> session = Session::open(model);
+    if (!session) return session.error().code;
+    const Result<void> appended = session->append(prompt);
+    if (!appended) return appended.error().code;
+    GenerateOptions options;
+    options.max_tokens = 6;
+    options.ignore_end_of_text = true;
+    Result<Generator> generator = session->generate(std::move(options));
+    if (!generator) return generator.error().code;
+    for (;;) {
+      const Result<const Piece*> piece = generator->next();
+      if (!piece) return piece.error().code;
+      if (*piece == nullptr) return std::nullopt;
+    }
+  });
+  CHECK(failures > 10);
+  CHECK(std::equal(expected.begin(), expected.end(), kept.logits().begin()));
+  Session again = Session::open(model).value();
+  again.append(prompt).value();
+  again.prefill().value();
+  CHECK(std::equal(expected.begin(), expected.end(), again.logits().begin()));
+}
+
+TEST_CASE("a step allocates nothing") {
+  const Model model = tests::tiny_model(tests::cpu(2));
+  Session session = Session::open(model).value();
+  session.append(tests::some_tokens(20, 16)).value();
+  GenerateOptions options;
+  options.max_tokens = 40;
+  options.ignore_end_of_text = true;
+  options.sampling.temperature = 0.8F;
+  options.sampling.top_k = 5;
+  options.sampling.top_p = 0.9F;
+  Generator generator = session.generate(options).value();
+  fail_in.store(1L << 40);
+  int pieces = 0;
+  for (;;) {
+    const Result<const Piece*> piece = generator.next();
+    if (!piece || *piece == nullptr) break;
+    ++pieces;
+  }
+  const long left = fail_in.exchange(0);
+  CHECK(left == 1L << 40);
+  CHECK(pieces == 40);
+}
