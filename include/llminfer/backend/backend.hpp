@@ -86,7 +86,8 @@ class Program {
   virtual Result<std::unique_ptr<Workspace>> workspace() const = 0;
   /// Takes memory for `pages[g]` pages of each state group g, at once.
   virtual Result<std::unique_ptr<KvStorage>> make_kv(KvFormat format, std::span<const std::int32_t> pages) const = 0;
-  /// One step. Sync: outputs are complete on return. Allocates nothing. A failed or stopped step leaves the KV rows of
+  /// One step. Sync: outputs are complete on return. Allocates nothing. A batch with anything out of bounds is refused
+  /// as invalid_argument before anything runs. A failed or stopped step leaves the KV rows of
   /// its tokens undefined and nothing else; the caller runs those tokens again. `profile` may be null.
   virtual Status run(const StepBatch& batch, KvStorage& kv, Workspace& workspace, const StepOutputs& outputs,
                      const StopFlag& stop, ProfileSink* profile) const noexcept = 0;
