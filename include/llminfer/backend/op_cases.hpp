@@ -10,10 +10,11 @@
 //   embed                       2e-6     one product a weight
 //   rms_norm, layer_norm        1e-5
 //   rope                        1e-5     the angle is the exact product, at any position
-//   softcap, gated_activation   1e-5     own exp and tanh
+//   softcap                     1e-6     of the cap
+//   gated_activation            1e-5     own exp and tanh
 //   moe_route                   1e-5     ids must be equal
 //   matmul, moe_matmul          1e-4     f32, f16, bf16 weights
-//                               3e-2     quantized weights: inputs may be rounded to int8, by 32 or 256 values
+//                               5e-2     quantized weights: inputs may be rounded to int8, by 32 or 256 values
 //   moe_combine                 1e-5
 //   paged_attention             5e-4     f32 cache
 //                               2e-3     f16        2e-2  bf16       3e-2  q8_0, q4_0 (queries may be rounded to int8)

@@ -12,6 +12,7 @@ constexpr double one_rounding = 2e-7;
 constexpr double embed = 2e-6;
 constexpr double norm = 1e-5;
 constexpr double rope = 1e-5;
+constexpr double softcap = 1e-6;
 constexpr double activation = 1e-5;
 constexpr double route = 1e-5;
 constexpr double combine = 1e-5;
@@ -20,7 +21,7 @@ constexpr double scores = 1e-5;
 constexpr bool is_float(WeightType type) {
   return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
 }
-constexpr double matmul(WeightType type) { return is_float(type) ? 1e-4 : 3e-2; }
+constexpr double matmul(WeightType type) { return is_float(type) ? 1e-4 : 5e-2; }
 
 constexpr double side(KvType type) {
   switch (type) {

@@ -221,6 +221,7 @@ void add_decoder_cases(CaseList& list) {
   for (const KvType cache : {KvType::f16, KvType::bf16, KvType::q8_0, KvType::q4_0}) {
     Decoder d = windowed;
     d.cache = cache;
+    d.width = 128;
     add(list, "windows, cache " + std::string(to_string(cache)), d);
   }
 }

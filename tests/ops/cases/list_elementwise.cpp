@@ -37,7 +37,7 @@ OpCase softcap(const std::string& name, std::int32_t width, float cap) {
   const ValueId wide = b.add(backend::Scale{in, none, 20.0F}, in, width);
   const ValueId out = b.add(backend::Softcap{wide, none, cap}, in, width);
   add_steps(b);
-  return b.finish(out, limits::activation);
+  return b.finish(out, limits::softcap, cap);
 }
 
 /// Gates from -size to size.
