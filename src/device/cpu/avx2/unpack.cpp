@@ -9,15 +9,7 @@ LLMINFER_AVX2_BEGIN
 namespace llminfer::cpu::avx2 {
 namespace {
 #include "device/cpu/avx2/levels.h"
-
-static inline void put(std::uint8_t (*levels)[panel_rows][4], int w, int half, __m256i x) {
-  _mm256_store_si256(reinterpret_cast<__m256i*>(levels[w]) + half, x);
-}
-
-static inline void put16(float* to, const std::byte* halves) {
-  _mm256_store_ps(to, load_halves(halves));
-  _mm256_store_ps(to + 8, load_halves(halves + 16));
-}
+#include "device/cpu/avx2/put.h"
 
 static inline void nibbles_32(const std::byte* lines, std::uint8_t (*levels)[panel_rows][4]) {
   for (int w = 0; w < 4; ++w) {
@@ -207,6 +199,7 @@ void add_unpackers(Kernels& kernels) noexcept {
   set(WeightType::q6_k, unpack_q6_k);
   set(WeightType::f16, unpack_f16);
   set(WeightType::bf16, unpack_bf16);
+  add_rare_unpackers(kernels);
 }
 
 }  // namespace llminfer::cpu::avx2

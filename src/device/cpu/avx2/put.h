@@ -1,0 +1,15 @@
+// Writing vectors of 8 rows into a slab. Included inside a target region and namespace llminfer::cpu::avx2, after
+// levels.h.
+
+static inline void put(std::uint8_t (*levels)[panel_rows][4], int w, int half, __m256i x) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(levels[w]) + half, x);
+}
+
+static inline void put16(float* to, const std::byte* halves) {
+  _mm256_store_ps(to, load_halves(halves));
+  _mm256_store_ps(to + 8, load_halves(halves + 16));
+}
+
+static inline void put_pairs(std::int16_t (*to)[2], int half, __m256i x) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(to) + half, x);
+}

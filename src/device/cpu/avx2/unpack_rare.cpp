@@ -1,0 +1,167 @@
+// Panels to slabs for the formats of four bits by table (IQ4_NL, IQ4_XS, MXFP4) and of two and three bits (Q2_K, Q3_K).
+#include "device/cpu/avx2/avx2.h"
+#include "device/cpu/target.h"
+#include "quant/iq4.h"
+#include "quant/mxfp4.h"
+
+#if LLMINFER_CPU_X86
+#include <immintrin.h>
+
+LLMINFER_AVX2_BEGIN
+namespace llminfer::cpu::avx2 {
+namespace {
+#include "device/cpu/avx2/levels.h"
+#include "device/cpu/avx2/put.h"
+
+/// Level + offset, `shift` bits down and under `mask`, for the 16 codes, twice.
+static __m256i table_of(const std::int8_t* levels, int offset, int shift, int mask) {
+  alignas(32) std::uint8_t bytes[32];
+  for (int i = 0; i < 32; ++i) bytes[i] = static_cast<std::uint8_t>(((levels[i % 16] + offset) >> shift) & mask);
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+}
+
+/// 32 weights of IQ4_NL's levels in four lines.
+static inline void iq4_32(const std::byte* lines, SlabByte& out, __m256i low, __m256i high) {
+  for (int w = 0; w < 4; ++w) {
+    for (int half = 0; half < 2; ++half) {
+      const __m256i x = load_line(lines + 64 * w, half), a = low_nibbles(x), b = high_nibbles(x);
+      put(out.low, w, half, _mm256_shuffle_epi8(low, a));
+      put(out.high, w, half, _mm256_shuffle_epi8(high, a));
+      put(out.low, w + 4, half, _mm256_shuffle_epi8(low, b));
+      put(out.high, w + 4, half, _mm256_shuffle_epi8(high, b));
+    }
+  }
+}
+
+static void unpack_iq4_nl(const UnpackArgs& a) {
+  SlabByte* out = reinterpret_cast<SlabByte*>(a.slab);
+  const std::byte* small = a.panel + a.shape->small_plane;
+  const __m256i low = table_of(quant::iq4_levels, 128, 0, 15), high = table_of(quant::iq4_levels, 128, 4, 15);
+  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
+    iq4_32(a.panel + 256 * b, out[b], low, high);
+    put16(out[b].d, small + 32 * b);
+  }
+}
+
+static void unpack_iq4_xs(const UnpackArgs& a) {
+  SlabByte* out = reinterpret_cast<SlabByte*>(a.slab);
+  const __m256i low = table_of(quant::iq4_levels, 128, 0, 15), high = table_of(quant::iq4_levels, 128, 4, 15);
+  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
+    const std::byte* lines = a.panel + 64 * 33 * b;
+    const std::byte* small = a.panel + a.shape->small_plane + 64 * b;
+    for (int g = 0; g < 8; ++g) {
+      iq4_32(lines + 64 * (1 + 4 * g), out[g], low, high);
+      for (int half = 0; half < 2; ++half) {
+        const __m256i upper =
+            _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(small + 32 + 16 * half)));
+        const __m256i l = _mm256_and_si256(_mm256_srli_epi32(load_line(lines, half), 4 * g), _mm256_set1_epi32(15));
+        const __m256i h = _mm256_and_si256(_mm256_srli_epi32(upper, 2 * g), _mm256_set1_epi32(3));
+        const __m256i scale = _mm256_sub_epi32(_mm256_or_si256(l, _mm256_slli_epi32(h, 4)), _mm256_set1_epi32(32));
+        _mm256_store_ps(out[g].d + 8 * half, _mm256_mul_ps(load_halves(small + 16 * half), _mm256_cvtepi32_ps(scale)));
+      }
+    }
+  }
+}
+
+static void unpack_mxfp4(const UnpackArgs& a) {
+  SlabScaled* out = reinterpret_cast<SlabScaled*>(a.slab);
+  const std::byte* small = a.panel + a.shape->small_plane;
+  const __m256i table = table_of(quant::mxfp4_levels, 12, 0, 31);
+  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
+    for (int half = 0; half < 2; ++half) {
+      for (int w = 0; w < 4; ++w) {
+        const __m256i x = load_line(a.panel + 256 * b + 64 * w, half);
+        put(out[b].levels, w, half, _mm256_shuffle_epi8(table, low_nibbles(x)));
+        put(out[b].levels, w + 4, half, _mm256_shuffle_epi8(table, high_nibbles(x)));
+      }
+      // 2^(e - 128): for e of 0 and 1 a subnormal.
+      const __m256i e =
+          _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(small + panel_rows * b + 8 * half)));
+      const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+      const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+      const __m256i bits = _mm256_blendv_epi8(normal, tiny, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
+      _mm256_store_ps(out[b].d + 8 * half, _mm256_castsi256_ps(bits));
+    }
+  }
+}
+
+/// Value and copy in both halves of each dword.
+static inline __m256i twice(__m256i x) {
+  return _mm256_or_si256(_mm256_and_si256(x, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(x, 16));
+}
+
+static void unpack_q2_k(const UnpackArgs& a) {
+  SlabGroup* out = reinterpret_cast<SlabGroup*>(a.slab);
+  const std::byte* small = a.panel + a.shape->small_plane;
+  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
+    const std::byte* lines = a.panel + 64 * 20 * b;
+    for (int g = 0; g < 8; ++g) {
+      for (int half = 0; half < 2; ++half) {
+        for (int w = 0; w < 8; ++w) {
+          put(out[g].levels, w, half, byte_bits(load_line(lines + 64 * (4 + 8 * (g / 4) + w), half), 2 * (g % 4), 3));
+        }
+        const __m256i word = load_line(lines + 64 * (g / 2), half);
+        const __m256i first = byte_of(word, g % 2 * 2), second = byte_of(word, g % 2 * 2 + 1);
+        put_pairs(out[g].scale[0], half, twice(_mm256_and_si256(first, _mm256_set1_epi32(15))));
+        put_pairs(out[g].scale[1], half, twice(_mm256_and_si256(second, _mm256_set1_epi32(15))));
+        put_pairs(out[g].pair, half,
+                  _mm256_or_si256(_mm256_srli_epi32(first, 4), _mm256_slli_epi32(_mm256_srli_epi32(second, 4), 16)));
+        _mm256_store_ps(out[g].dm + 8 * half,
+                        _mm256_xor_ps(load_halves(small + 64 * b + 32 + 16 * half), _mm256_set1_ps(-0.0F)));
+      }
+      put16(out[g].d, small + 64 * b);
+    }
+  }
+}
+
+/// Scale of 16 weights of Q3_K: see quant/k_quants.h.
+static inline __m256i scale_q3(const std::byte* lines, int half, int k) {
+  const __m256i low = _mm256_srli_epi32(load_line(lines + 64 * (k % 8 / 4), half), 8 * (k % 4) + 4 * (k / 8));
+  const __m256i high = _mm256_srli_epi32(load_line(lines + 128, half), 8 * (k % 4) + 2 * (k / 4));
+  const __m256i code = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
+                                       _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4));
+  return _mm256_sub_epi32(code, _mm256_set1_epi32(32));
+}
+
+static void unpack_q3_k(const UnpackArgs& a) {
+  SlabGroup* out = reinterpret_cast<SlabGroup*>(a.slab);
+  const std::byte* small = a.panel + a.shape->small_plane;
+  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
+    const std::byte* lines = a.panel + 64 * 27 * b;
+    for (int g = 0; g < 8; ++g) {
+      for (int half = 0; half < 2; ++half) {
+        for (int w = 0; w < 8; ++w) {
+          const __m256i low = byte_bits(load_line(lines + 64 * (8 + 8 * (g / 4) + w), half), 2 * (g % 4), 3);
+          const __m256i high = byte_bits(load_line(lines + 64 * w, half), g, 1);
+          put(out[g].levels, w, half, _mm256_or_si256(low, _mm256_slli_epi16(high, 2)));
+        }
+        const __m256i first = twice(scale_q3(lines + 64 * 24, half, 2 * g));
+        const __m256i second = twice(scale_q3(lines + 64 * 24, half, 2 * g + 1));
+        put_pairs(out[g].scale[0], half, first);
+        put_pairs(out[g].scale[1], half, second);
+        put_pairs(
+            out[g].pair, half,
+            _mm256_sub_epi16(_mm256_setzero_si256(), _mm256_slli_epi16(_mm256_blend_epi16(first, second, 0xaa), 2)));
+        _mm256_store_ps(out[g].dm + 8 * half, _mm256_setzero_ps());
+      }
+      put16(out[g].d, small + 32 * b);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace llminfer::cpu::avx2
+LLMINFER_TARGET_END
+
+namespace llminfer::cpu::avx2 {
+
+void add_rare_unpackers(Kernels& kernels) noexcept {
+  kernels.unpack[static_cast<int>(WeightType::iq4_nl)] = unpack_iq4_nl;
+  kernels.unpack[static_cast<int>(WeightType::iq4_xs)] = unpack_iq4_xs;
+  kernels.unpack[static_cast<int>(WeightType::mxfp4)] = unpack_mxfp4;
+  kernels.unpack[static_cast<int>(WeightType::q2_k)] = unpack_q2_k;
+  kernels.unpack[static_cast<int>(WeightType::q3_k)] = unpack_q3_k;
+}
+
+}  // namespace llminfer::cpu::avx2
+#endif
