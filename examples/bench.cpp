@@ -20,7 +20,7 @@
 namespace {
 
 using namespace examples;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct Options {
   ModelOptions model{};

@@ -16,7 +16,7 @@
 namespace {
 
 using namespace examples;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct Options {
   ModelOptions model{};

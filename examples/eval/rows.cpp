@@ -11,7 +11,7 @@ namespace examples {
 namespace {
 
 using llminfer::Token;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 

@@ -17,7 +17,7 @@ struct RowOptions {
 /// -ln p of the text's tokens but the first, "greedy": the most probable continuation, ending with the model's stop
 /// token if it chose one, "gap": by how much the best logit exceeded the second at each of these steps, "greedy_text"}.
 /// Control tokens in the text are taken as such, BOS as the model says.
-nlohmann::json evaluate(const llminfer::Model& model, const std::string& text, RowOptions options,
-                        const std::stop_token& stop);
+nlohmann::ordered_json evaluate(const llminfer::Model& model, const std::string& text, RowOptions options,
+                                const std::stop_token& stop);
 
 }  // namespace examples
