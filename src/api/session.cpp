@@ -1,4 +1,4 @@
-#include "llminfer/session.hpp"
+#include <llminfer/session.hpp>
 
 #include <algorithm>
 

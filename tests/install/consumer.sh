@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds examples/consumer from nothing against the library, and runs it.
-# usage: consumer.sh MODE SOURCE BUILD WORK CXX GENERATOR [ARGUMENT ...]      the arguments are the consumer's
+# usage: consumer.sh MODE SOURCE BUILD WORK CXX GENERATOR      LLMINFER_MODELS: it generates text if a model is there
 #   static         installed static library, moved to another place after the installation
 #   shared         installed shared library, on a machine without the development files of its dependencies
 #   subdirectory   add_subdirectory
@@ -10,7 +10,7 @@
 set -euo pipefail
 mode=$1 source=$2 build=$3 work=$4/$1 generator=$6
 export CXX=$5
-shift 6
+shift $#
 rm -rf "$work"
 mkdir -p "$work"
 
@@ -77,4 +77,7 @@ case $mode in
     program=$work/build/consumer ;;
   *) echo "no mode $mode"; exit 2 ;;
 esac
+# An unoptimized build would take its time with a real model.
+[ "$mode" != subdirectory ] && [ -f "${LLMINFER_MODELS:-}/smollm2-135m-q4_1.gguf" ] &&
+  set -- "$LLMINFER_MODELS/smollm2-135m-q4_1.gguf"
 "$program" "$@"
