@@ -1,9 +1,10 @@
 // llminfer-tokenize: text to token ids, one JSON object a line.
 //
-// Standard input: {"text": "...", "special": "none"|"parse", "bos": true|false}; special is "none" where left out. bos
-// true (where left out: false) adds the tokens that the model wants around a text (BOS, and for some EOS), as the file
-// says. Standard output, a line for each: {"ids": [...], "text": "..."}, the text being the ids decoded (what is not
-// UTF-8 as U+FFFD), or {"error": "..."}.
+// Standard input: {"text": "...", "special": "none"|"parse", "bos": true|false}.
+//   special  "none" where left out
+//   bos      false where left out; true adds the tokens that the model wants around a text (BOS, for some EOS)
+// Standard output, in ASCII: {"ids": [...], "text": "..."} or {"error": "..."}.
+//   text     the ids decoded, without the tokens that bos added; what is not UTF-8 as U+FFFD
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
@@ -54,7 +55,7 @@ int run(const std::string& model) {
       output = {{"error", error.what()}};
       status = 1;
     }
-    std::cout << output.dump(-1, ' ', false, json::error_handler_t::replace) << '\n' << std::flush;
+    std::cout << output.dump(-1, ' ', true, json::error_handler_t::replace) << '\n' << std::flush;
   }
   return status;
 }

@@ -98,6 +98,12 @@ void read_flags(const Metadata& metadata, text::TokenizerSpec& spec) {
   spec.add_sep = metadata.boolean("tokenizer.ggml.add_sep_token");
   spec.add_space_prefix = metadata.boolean("tokenizer.ggml.add_space_prefix");
   spec.remove_extra_whitespaces = metadata.boolean("tokenizer.ggml.remove_extra_whitespaces");
+  spec.lowercase = metadata.boolean("tokenizer.ggml.normalizer.lowercase");
+  spec.strip_accents = metadata.boolean("tokenizer.ggml.normalizer.strip_accents");
+  // No key says it: the tokens of Phi-3 have the attribute "rstrip".
+  std::string name = metadata.string("general.name").value_or("");
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  spec.strip_after_special = name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
 }
 
 void read_templates(const Metadata& metadata, text::TokenizerSpec& spec) {

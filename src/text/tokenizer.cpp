@@ -1,5 +1,7 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
+
 #include "core/fail.h"
 
 namespace llminfer::text {
@@ -134,7 +136,8 @@ void Tokenizer::encode_body(std::string_view text, std::span<const ByteRange> ma
     if (begin < at) session->encode(text.substr(begin, at - begin), begin, after_special, sink);
     sink.add(special, at, end);
     after_special = true;
-    begin = at = end;
+    if (vocabulary_.strips_after(special)) end = text.find_first_not_of(" \t\n\v\f\r", end);
+    begin = at = std::min(end, text.size());
   }
   if (begin < text.size()) session->encode(text.substr(begin), begin, after_special, sink);
 }

@@ -27,6 +27,7 @@ struct TokenizerSpec {
   std::vector<Token> extra_eog;  ///< further ids that end a generation, if the file lists any
   std::optional<bool> add_bos, add_eos, add_sep, add_space_prefix, remove_extra_whitespaces;
   std::optional<bool> lowercase, strip_accents;  ///< normalization of "bert"; default true, and as lowercase
+  bool strip_after_special = false;              ///< special tokens swallow the white space after them (Phi-3)
   std::string chat_template;                     ///< the default template's source, empty when there is none
   std::vector<std::pair<std::string, std::string>> named_templates;  ///< ("tool_use", source), ...
 };

@@ -11,6 +11,9 @@
 namespace llminfer::text {
 namespace {
 
+// Bounds the time that a hostile vocabulary can make a position of a text cost. Real tokens stay below 600.
+constexpr std::size_t longest_token = 4096;
+
 // Spellings by which published models end a turn, an answer or a text.
 constexpr std::array<std::string_view, 25> end_spellings{"<|eot_id|>",
                                                          "<|im_end|>",
@@ -82,6 +85,12 @@ void Vocabulary::check(Token id) const {
   if (!contains(id)) core::fail(ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", id, size());
 }
 
+bool Vocabulary::strips_after(Token id) const noexcept {
+  if (!spec_.strip_after_special) return false;
+  const std::string_view spelling = text(id);
+  return spelling != "<unk>" && spelling != "<s>" && spelling != "<|endoftext|>";
+}
+
 void Vocabulary::resolve_family() {
   const std::string& name = spec_.family;
   if (name == "llama") {
@@ -110,6 +119,12 @@ void Vocabulary::check_arrays() const {
   }
   if (!spec_.kinds.empty() && spec_.kinds.size() != count) {
     core::fail(ErrorCode::corrupt, "token types: {} for {} tokens", spec_.kinds.size(), count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (spec_.tokens[i].size() > longest_token) {
+      core::fail(ErrorCode::corrupt, "tokens: entry {} has {} bytes, more than {}", i, spec_.tokens[i].size(),
+                 longest_token);
+    }
   }
   for (std::size_t i = 0; i < spec_.scores.size(); ++i) {
     if (std::isnan(spec_.scores[i])) core::fail(ErrorCode::corrupt, "scores: that of token {} is not a number", i);

@@ -49,6 +49,9 @@ class Vocabulary {
     return contains(id) && (kind(id) == TokenKind::control || kind(id) == TokenKind::unknown);
   }
 
+  /// Whether white space in the text after this special token belongs to nothing.
+  bool strips_after(Token id) const noexcept;
+
   /// The token stored exactly so, or StringMap::none.
   Token find(std::string_view stored) const noexcept { return by_text_.find(stored); }
   /// The token of kind byte (or, in byte-level vocabularies, the token) that stands for one byte; none if there is
