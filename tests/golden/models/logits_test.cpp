@@ -4,36 +4,21 @@
 #include <set>
 #include <string>
 
+#include "cases.h"
 #include "catch.h"
 #include "device/cpu/cpu_backend.h"
 #include "device/reference/reference_backend.h"
-#include "golden_file.h"
 #include "model_run.h"
 #include "models/registry.h"
 
 using namespace llminfer;
+using test::Case;
+using test::cases;
+using test::exact;
+using test::golden_of;
+using test::path_of;
 
 namespace {
-
-struct Case {
-  const char* model;
-  int context;
-  double tolerance;  // of a logit; the logits' standard deviation is about 3
-  bool quantized;    // some weights in blocks of integers: the cpu device rounds activations there
-};
-
-// llama.cpp computes in float32, Gemma's GELU from a table of float16.
-constexpr double exact = 1e-4;
-constexpr double gelu_table = 1e-2;
-constexpr Case cases[] = {
-    {"llama", 256, exact, false},        {"llama-biases", 256, exact, false}, {"llama3-factors", 256, exact, false},
-    {"llama-linear", 256, exact, false}, {"llama-yarn", 256, exact, false},   {"mixtral", 256, exact, true},
-    {"llama-quants", 256, exact, true},  {"qwen2", 256, exact, false},        {"qwen3", 256, exact, false},
-    {"qwen3moe", 256, exact, true},      {"gemma2", 256, gelu_table, false},  {"gemma3", 256, gelu_table, true},
-    {"phi3", 256, exact, false},         {"phi3", 512, exact, false},         {"gpt-oss", 256, exact, true},
-};
-
-std::string path_of(const std::string& file) { return std::string(LLMINFER_TINY_MODELS) + "/" + file; }
 
 struct Difference {
   double worst = 0;
@@ -55,10 +40,6 @@ Difference compare(const test::Golden& golden, const std::vector<float>& logits)
     if (std::max_element(ours, ours + width) - ours == best) ++d.first_choice;
   }
   return d;
-}
-
-test::Golden golden_of(const Case& c) {
-  return test::read_golden(path_of(std::string(c.model) + "-" + std::to_string(c.context) + ".golden"));
 }
 
 test::ModelRun open(const Case& c, const std::shared_ptr<backend::Backend>& device,
