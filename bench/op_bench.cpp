@@ -1,0 +1,96 @@
+// Matmul kernels of the CPU device alone, one thread: GOPS (1 multiply-add = 2) and GB/s of packed weights, per type,
+// number of columns M and instruction set. The best of many short runs, so that a busy machine disturbs little.
+//   op_bench [isa=auto] [rows=256] [columns=1536] [type]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "device/cpu/multiply.h"
+
+using namespace llminfer;
+
+namespace {
+
+struct alignas(64) Line {
+  std::byte bytes[64];
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Random levels, scales of about 0.01.
+std::vector<std::byte> weights(WeightType type, std::int64_t rows, const cpu::PackedShape& shape) {
+  std::mt19937 random(1);
+  std::vector<std::byte> out(static_cast<std::size_t>(rows * shape.row_bytes));
+  const cpu::PanelLayout& layout = cpu::layout_of(type);
+  for (std::byte& b : out) b = static_cast<std::byte>(random() & 0x3b);
+  for (std::size_t at = 0; at + layout.block_bytes <= out.size(); at += layout.block_bytes) {
+    const std::uint16_t scale = 0x211f;
+    for (const cpu::BlockField& field : layout.smalls) {
+      if (field.bytes == 2) std::memcpy(out.data() + at + field.offset, &scale, 2);
+    }
+  }
+  return out;
+}
+
+void measure(const cpu::Kernels& kernels, WeightType type, std::int64_t rows, std::int64_t columns) {
+  cpu::PlacedWeight weight;
+  weight.shape = cpu::packed_shape(type, rows, columns);
+  weight.slab = cpu::slab_format(type);
+  const std::vector<std::byte> from = weights(type, rows, weight.shape);
+  std::vector<Line> arena(static_cast<std::size_t>(weight.shape.panels * weight.shape.panel_bytes) / 64 + 512);
+  for (std::int64_t p = 0; p < weight.shape.panels; ++p) {
+    cpu::pack_panel(weight.shape, from.data() + p * cpu::panel_rows * weight.shape.row_bytes, cpu::panel_rows,
+                    arena.data()->bytes + p * weight.shape.panel_bytes);
+  }
+  std::vector<Line> slab(cpu::slab_bytes(weight.slab.kind, columns) / 64 + 1);
+  std::printf("%-8s", describe(type).name.data());
+  for (std::int64_t m : {1, 2, 4, 8, 32, 128}) {
+    std::vector<float> in(static_cast<std::size_t>(m * columns), 0.5F), out(static_cast<std::size_t>(m * rows));
+    std::vector<Line> quant(static_cast<std::size_t>(m * columns * 2) / 64 + 1);
+    cpu::Columns c;
+    c.quant = cpu::QuantRows::at(quant.data()->bytes, m, columns);
+    for (std::int64_t i = 0; i < m; ++i) {
+      if (columns % 32 == 0) kernels.quantize(in.data() + i * columns, columns, c.quant.row(i));
+    }
+    c.real = in.data();
+    c.real_width = columns;
+    c.out = out.data();
+    c.out_width = rows;
+    c.count = m;
+    double best = 1e30;
+    const double end = now() + 0.3;
+    while (now() < end) {
+      const double start = now();
+      cpu::multiply(kernels, weight, arena.data()->bytes, 0, 0, weight.shape.panels, c, nullptr, slab.data()->bytes);
+      best = std::min(best, now() - start);
+    }
+    const double operations = 2.0 * static_cast<double>(rows * columns * m);
+    const double bytes = static_cast<double>(weight.shape.panels * weight.shape.panel_bytes);
+    std::printf("  M %3d: %5.0f GOPS %5.1f GB/s", static_cast<int>(m), operations / best * 1e-9, bytes / best * 1e-9);
+  }
+  std::printf("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* isa = argc > 1 ? argv[1] : "auto";
+  const std::int64_t rows = std::max(16, argc > 2 ? std::atoi(argv[2]) / 16 * 16 : 256);
+  const std::int64_t columns = std::max(256, argc > 3 ? std::atoi(argv[3]) / 256 * 256 : 1536);
+  try {
+    const cpu::Kernels kernels = cpu::choose_kernels(isa);
+    std::printf("%s, one thread, %d x %d\n", kernels.name, static_cast<int>(rows), static_cast<int>(columns));
+    for (int t = static_cast<int>(WeightType::f32); t <= static_cast<int>(WeightType::mxfp4); ++t) {
+      const WeightType type = static_cast<WeightType>(t);
+      if (argc <= 4 || describe(type).name == std::string_view(argv[4])) measure(kernels, type, rows, columns);
+    }
+  } catch (const Exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
