@@ -88,7 +88,7 @@ class Maker {
   jinja::Meter& meter_;
 };
 
-bool quoted_or_attribute(std::string_view source, const std::string& name) noexcept {
+bool quoted_or_attribute(std::string_view source, const std::string& name) {
   return source.find("." + name) != std::string_view::npos || source.find("'" + name + "'") != std::string_view::npos ||
          source.find("\"" + name + "\"") != std::string_view::npos;
 }
@@ -116,7 +116,7 @@ const Value* text_entry(const Value& part) {
 
 }  // namespace
 
-ReasoningNames reasoning_names(std::string_view source) noexcept {
+ReasoningNames reasoning_names(std::string_view source) {
   return {true, quoted_or_attribute(source, "thinking"), quoted_or_attribute(source, "reasoning")};
 }
 

@@ -13,7 +13,7 @@ namespace llminfer::text {
 struct ReasoningNames {
   bool reasoning_content = true, thinking = false, reasoning = false;
 };
-ReasoningNames reasoning_names(std::string_view source) noexcept;
+ReasoningNames reasoning_names(std::string_view source);
 
 /// A list of dicts as Hugging Face's chat format has them.
 jinja::Value messages_value(jinja::Meter& meter, std::span<const ChatMessage> messages, const ReasoningNames& names);
