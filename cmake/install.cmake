@@ -1,5 +1,6 @@
 # Install rules, in components so that a prefix can have the static library alone:
-#   headers (with the CMake and pkg-config files), static, shared, shared_dev (the link the linker follows), tools.
+#   headers (with the CMake and pkg-config files), static, shared, shared_dev (the link the linker follows), tools,
+#   op_cases (the list of op cases, for authors of devices).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/llminfer)
@@ -10,6 +11,9 @@ install(TARGETS llminfer_static EXPORT llminfer-static-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT static)
 install(TARGETS llminfer_shared EXPORT llminfer-shared-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT shared NAMELINK_COMPONENT shared_dev)
+install(TARGETS llminfer_op_cases EXPORT llminfer-op_cases-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT op_cases)
+install(EXPORT llminfer-op_cases-targets NAMESPACE llminfer:: DESTINATION ${config_dir} COMPONENT op_cases)
 install(EXPORT llminfer-static-targets NAMESPACE llminfer:: DESTINATION ${config_dir} COMPONENT static)
 install(EXPORT llminfer-shared-targets NAMESPACE llminfer:: DESTINATION ${config_dir} COMPONENT shared_dev)
 

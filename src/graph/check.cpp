@@ -14,14 +14,15 @@ using namespace backend;  // op structs
 /// Checks one op after the other, remembering what is written so far.
 class Checker {
  public:
-  explicit Checker(const Graph& graph) : graph_(graph), written_(graph.values.size(), false) {}
+  explicit Checker(const Graph& graph)
+      : graph_(graph), written_(graph.values.size(), false), routed_(graph.values.size(), 0) {}
 
   void run() {
     check_parts();
     for (index_ = 0; index_ < graph_.ops.size(); ++index_) check_op(graph_.ops[index_]);
     check_groups();
-    if (graph_.logits != none) expect(written(graph_.logits), "the logits are never written");
-    if (graph_.hidden != none) expect(written(graph_.hidden), "the hidden state is never written");
+    check_result(graph_.logits, "the logits");
+    check_result(graph_.hidden, "the hidden state");
   }
 
  private:
@@ -54,6 +55,12 @@ class Checker {
   }
   void optional_vector(WeightId id, std::int64_t columns) const {
     if (id != none) vector_weight(id, columns);
+  }
+
+  void check_result(ValueId id, const char* what) const {
+    if (id == none) return;
+    expect(written(id), "{} are never written (value {})", what, id);
+    expect(value(id).rows == Rows::outputs, "{} are not of output rows", what);
   }
 
   void check_parts() {
@@ -100,7 +107,9 @@ class Checker {
     if (io.in[0] != none && io.out != none && !std::holds_alternative<GatherRows>(op)) {
       for (const ValueId id : io.in) expect(id == none || value(id).rows == value(io.out).rows, "mixes row counts");
     }
-    if (io.out != none) written_[static_cast<std::size_t>(io.out)] = true;
+    if (io.out == none) return;
+    written_[static_cast<std::size_t>(io.out)] = true;
+    if (const auto* made = std::get_if<MoeRoute>(&op)) routed_[static_cast<std::size_t>(io.out)] = made->experts;
   }
 
   void need_in(ValueId id, const char* field) const { expect(id != none, "field {} is missing", field); }
@@ -199,24 +208,29 @@ class Checker {
     same_width(o.in, o.out);
     expect(value(o.in).rows == Rows::tokens && value(o.out).rows == Rows::outputs, "row kinds are wrong");
   }
-  void route(ValueId id, std::int32_t used) const {
-    need_in(id, "route");
+  void route_width(ValueId id, std::int32_t used) const {
     expect(used > 0 && width(id) == 2 * std::int64_t{used}, "a route of width {} for {} experts used", width(id), used);
+  }
+  /// Experts that a route's ids are below: a device uses them as indices.
+  std::int32_t route(ValueId id, std::int32_t used) const {
+    need_in(id, "route");
+    route_width(id, used);
+    const std::int32_t experts = routed_[static_cast<std::size_t>(id)];
+    expect(experts > 0, "value {} is no route", id);
+    return experts;
   }
   void shape(const MoeRoute& o) const {
     need_in(o.in, "in"), need_in(o.out, "out");
     expect(width(o.in) == o.experts, "router of width {} for {} experts", width(o.in), o.experts);
     expect(o.used > 0 && o.used <= o.experts, "{} of {} experts used", o.used, o.experts);
-    route(o.out, o.used);
+    expect(o.experts <= 1 << 24, "{} experts: ids are kept as floats", o.experts);
+    route_width(o.out, o.used);
     optional_vector(o.selection_bias, o.experts);
   }
   void shape(const MoeMatMul& o) const {
     need_in(o.in, "in"), need_in(o.out, "out");
-    route(o.route, o.used);
+    const std::int32_t experts = route(o.route, o.used);
     expect(width(o.out) % o.used == 0, "out has width {} for {} experts used", width(o.out), o.used);
-    expect(o.weight >= 0 && static_cast<std::size_t>(o.weight) < graph_.weights.size(), "weight id {} does not exist",
-           o.weight);
-    const std::int64_t experts = graph_.weights[static_cast<std::size_t>(o.weight)].experts;
     const Weight& w = weight(o.weight, -1, width(o.out) / o.used, experts);
     expect(width(o.in) == w.columns || width(o.in) == w.columns * o.used, "in has width {}, weight '{}' columns {}",
            width(o.in), w.name, w.columns);
@@ -240,6 +254,7 @@ class Checker {
 
   const Graph& graph_;
   std::vector<bool> written_;
+  std::vector<std::int32_t> routed_;  ///< per value: experts that a MoeRoute chooses from, 0 where it is no route
   std::size_t index_ = 0;
 };
 
