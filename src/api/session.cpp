@@ -18,6 +18,7 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const Session
   pool.limits = model.limits;
   pool.format = model.format;
   pool.page_size = model.page_size;
+  pool.host = model.host;
   pool.pages = api::session_pages(*model.graph, model.needs, model.page_size, options);
   return std::make_shared<runtime::Pool>(std::move(pool));
 }

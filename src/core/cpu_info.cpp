@@ -19,11 +19,18 @@ constexpr std::size_t most_cpus = 65536;
 
 // The first 64 KiB of a small text file, nothing if it cannot be read. Files of /proc and /sys have no size to ask for.
 std::optional<std::string> read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file;
+  file.rdbuf()->pubsetbuf(nullptr, 0);  // these files are a line long: no buffer beside the text's own
+  file.open(path, std::ios::binary);
   if (!file) return std::nullopt;
-  std::string text(65536, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::string text;
+  constexpr std::size_t piece = 1024, most = 65536;
+  while (file && text.size() < most) {
+    const std::size_t before = text.size();
+    text.resize(before + piece);
+    file.read(text.data() + before, static_cast<std::streamsize>(piece));
+    text.resize(before + static_cast<std::size_t>(file.gcount()));
+  }
   return text;
 }
 

@@ -3,23 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
+
+#include "core/vector.h"
 
 namespace llminfer::core {
 
 /// Append-only list of byte strings. Views stay valid until the next push_back.
 class StringTable {
  public:
-  StringTable() : offsets_(1, 0) {}
+  StringTable() : StringTable(nullptr) {}
+  /// `memory`: where the bytes come from; null: the heap.
+  explicit StringTable(const std::shared_ptr<Memory>& memory) : bytes_(memory), offsets_(1, 0, memory) {}
 
   void reserve(std::size_t count, std::size_t bytes) {
     offsets_.reserve(count + 1);
     bytes_.reserve(bytes);
   }
   void push_back(std::string_view text) {
-    bytes_.append(text);
+    bytes_.insert(bytes_.end(), text.begin(), text.end());
     offsets_.push_back(bytes_.size());
   }
   std::size_t size() const noexcept { return offsets_.size() - 1; }
@@ -29,8 +31,8 @@ class StringTable {
   }
 
  private:
-  std::string bytes_;
-  std::vector<std::uint64_t> offsets_;
+  Vector<char> bytes_;
+  Vector<std::uint64_t> offsets_;
 };
 
 }  // namespace llminfer::core

@@ -55,7 +55,7 @@ Status Executor::fill(const Pool& pool, const StepPlan& plan) noexcept {
   }
   for (std::size_t g = 0; g < groups_; ++g) {
     for (const StepItem& item : plan.items) {
-      const std::vector<std::int32_t>& table = item.sequence->table(g);
+      const core::Vector<std::int32_t>& table = item.sequence->table(g);
       tables_.push_back({table.data(), static_cast<std::int32_t>(table.size())});
     }
   }

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 namespace llminfer::runtime {
 
-PagePool::PagePool(std::int32_t pages) : references_(static_cast<std::size_t>(pages), 0) {
+PagePool::PagePool(std::int32_t pages, const std::shared_ptr<core::Memory>& memory)
+    : references_(static_cast<std::size_t>(pages), 0, memory), free_(memory) {
   free_.reserve(references_.size());
   for (std::int32_t p = pages - 1; p >= 0; --p) free_.push_back(p);  // low numbers first: they are touched first
 }

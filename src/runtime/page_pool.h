@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "core/vector.h"
 
 namespace llminfer::runtime {
 
@@ -12,7 +14,7 @@ namespace llminfer::runtime {
 /// construction.
 class PagePool {
  public:
-  explicit PagePool(std::int32_t pages);
+  explicit PagePool(std::int32_t pages, const std::shared_ptr<core::Memory>& memory = nullptr);
 
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(references_.size()); }
   std::int32_t free() const noexcept { return static_cast<std::int32_t>(free_.size()); }
@@ -29,8 +31,8 @@ class PagePool {
   std::string invariants(std::span<const std::int32_t> uses) const;
 
  private:
-  std::vector<std::int32_t> references_;
-  std::vector<std::int32_t> free_;  // a stack
+  core::Vector<std::int32_t> references_;
+  core::Vector<std::int32_t> free_;  // a stack
 };
 
 }  // namespace llminfer::runtime

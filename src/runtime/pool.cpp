@@ -8,7 +8,7 @@ namespace llminfer::runtime {
 Pool::Pool(PoolOptions options) : options_(std::move(options)) {
   for (const std::int32_t pages : options_.pages) {
     if (pages <= 0) core::fail(ErrorCode::invalid_argument, "a pool of {} pages", pages);
-    pools_.emplace_back(pages);
+    pools_.emplace_back(pages, options_.host);
   }
   storage_ = options_.program->make_kv(options_.format, options_.pages).value();
   workspace_ = options_.program->workspace().value();

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/memory.h"
 #include "runtime/page_pool.h"
 
 namespace llminfer::runtime {
@@ -20,7 +21,8 @@ struct PoolOptions {
   backend::Limits limits{};
   backend::KvFormat format{};
   std::int32_t page_size = 0;
-  std::vector<std::int32_t> pages{};  ///< per state group
+  std::vector<std::int32_t> pages{};     ///< per state group
+  std::shared_ptr<core::Memory> host{};  ///< counts page lists and histories; null: the heap
 };
 
 /// Whoever touches pages, sequences or the workspace holds mutex().
@@ -35,6 +37,7 @@ class Pool {
   const backend::Graph& graph() const noexcept { return *options_.graph; }
   const backend::Program& program() const noexcept { return *options_.program; }
   const backend::Limits& limits() const noexcept { return options_.limits; }
+  const std::shared_ptr<core::Memory>& host() const noexcept { return options_.host; }
   std::int32_t page_size() const noexcept { return options_.page_size; }
   std::size_t groups() const noexcept { return pools_.size(); }
 

@@ -3,9 +3,12 @@
 namespace llminfer::runtime {
 
 Sequence::Sequence(std::shared_ptr<Pool> pool, std::int32_t context)
-    : pool_(std::move(pool)), context_(context), tables_(pool_->groups()) {
+    : pool_(std::move(pool)),
+      context_(context),
+      tokens_(pool_->host()),
+      tables_(pool_->groups(), core::Vector<std::int32_t>(pool_->host())) {
   tokens_.reserve(static_cast<std::size_t>(context));
-  for (std::vector<std::int32_t>& table : tables_) table.reserve(static_cast<std::size_t>(pages_for(context)));
+  for (core::Vector<std::int32_t>& table : tables_) table.reserve(static_cast<std::size_t>(pages_for(context)));
 }
 
 Sequence::~Sequence() { rewind(0); }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/vector.h"
 #include "runtime/pool.h"
 
 namespace llminfer::runtime {
@@ -34,7 +35,7 @@ class Sequence {
   std::int32_t computed() const noexcept { return computed_; }
   std::int32_t context() const noexcept { return context_; }
   const std::shared_ptr<Pool>& pool() const noexcept { return pool_; }
-  const std::vector<std::int32_t>& table(std::size_t group) const noexcept { return tables_[group]; }
+  const core::Vector<std::int32_t>& table(std::size_t group) const noexcept { return tables_[group]; }
 
   /// Adds tokens with the pages they need (a shared page that they would write into is copied first). Ids are checked
   /// by the caller. On a shortage nothing has changed. Allocates nothing but pages.
@@ -61,8 +62,8 @@ class Sequence {
   std::shared_ptr<Pool> pool_;
   std::int32_t context_;
   std::int32_t computed_ = 0;
-  std::vector<Token> tokens_;
-  std::vector<std::vector<std::int32_t>> tables_;  // per state group
+  core::Vector<Token> tokens_;
+  std::vector<core::Vector<std::int32_t>> tables_;  // per state group
 };
 
 }  // namespace llminfer::runtime
