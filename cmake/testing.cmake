@@ -5,6 +5,7 @@ set(LLMINFER_TEST_ENVIRONMENT "LLMINFER_SHARED=${LLMINFER_SHARED_DIR};LLMINFER_M
 
 # Targets tests_unit and tests_<room>, so that a build of a sanitizer makes only the programs it will run.
 add_custom_target(tests_unit)
+add_custom_target(tests_engine)
 function(llminfer_room_tests room)
   if(NOT TARGET tests_${room})
     add_custom_target(tests_${room})
@@ -34,6 +35,9 @@ function(llminfer_unit_test name)
   if(labels MATCHES "^unit;([a-z]+)")
     llminfer_room_tests(${CMAKE_MATCH_1})
     add_dependencies(tests_${CMAKE_MATCH_1} ${name})
+  endif()
+  if(labels MATCHES "^engine")
+    add_dependencies(tests_engine ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${labels};${T_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 900
