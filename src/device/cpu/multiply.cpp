@@ -51,6 +51,15 @@ class Multiplier {
     }
   }
 
+  /// Asks for part `index` of `count` of the panel behind this one: its bytes come while this one is multiplied.
+  void prefetch_next(const std::byte* packed, std::int64_t index, std::int64_t count) const noexcept {
+    const std::byte* next = packed + weight_.shape.panel_bytes;
+    const std::int64_t lines = weight_.shape.panel_bytes / static_cast<std::int64_t>(line_bytes);
+    for (std::int64_t i = lines * index / count; i < lines * (index + 1) / count; ++i) {
+      __builtin_prefetch(next + i * static_cast<std::int64_t>(line_bytes), 0, 2);
+    }
+  }
+
   void quantized(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
     const bool whole = rows_in(index) == panel_rows;
     const auto gemv = last - first == 1 ? kernels_.gemv[type_index()] : nullptr;
@@ -66,6 +75,7 @@ class Multiplier {
       if (gemv != nullptr) {
         gemv(weight_.shape, packed, tile_column[0]);
       } else {
+        prefetch_next(packed, (c - first) / tile_columns, (last - first + tile_columns - 1) / tile_columns);
         tile(slab_, weight_.shape.columns / 32, weight_.slab.zero, tile_column, count);
       }
       for (int i = 0; i < count; ++i) finish(c + i, index, tile_column[i].out);
@@ -87,6 +97,7 @@ class Multiplier {
         in[i] = columns_.real + in_row(c + i) * columns_.real_width;
         out[i] = whole ? out_at(c + i, index) : spill_.values[i];
       }
+      prefetch_next(packed, (c - first) / real_rows, (last - first + real_rows - 1) / real_rows);
       kernels_.real_tile(in, b, panel_rows, out, count, weight_.shape.columns, false);
       for (int i = 0; i < count; ++i) finish(c + i, index, out[i]);
     }
