@@ -20,7 +20,9 @@
 namespace llminfer {
 inline namespace v0 {
 
-/// Limits in time, from the call of generate(); zero: none.
+class Session;
+
+/// Limits in time, from the call of generate() or submit() (waiting in a Batcher's queue counts); zero: none.
 struct Deadlines {
   std::chrono::nanoseconds first_token{0};
   std::chrono::nanoseconds whole{0};
@@ -36,6 +38,8 @@ struct GenerateOptions {
   int top_logprobs = 0;              ///< entries of Piece::top, 0 .. 1,024
   bool logprobs = false;             ///< fill Piece::logprob; implied by top_logprobs > 0
   Deadlines deadlines{};
+  int priority = 0;   ///< Batcher only: higher ones are computed first and may push lower ones out of memory
+  double weight = 1;  ///< Batcher only: share of the tokens of a step among equal priorities, 1/1,024 to 1,024
 };
 
 /// Why a generation ended. The text is valid in each case; everything else is an Error.
@@ -72,8 +76,10 @@ struct Piece {
   std::span<const TopToken> top{};     ///< most probable tokens of the model's distribution, best first
 };
 
-/// A generation that borrows a Session, which must outlive it and is not used otherwise meanwhile. One thread at a
-/// time, except for cancel(). Destroying it takes back tokens that were computed ahead of the last Piece handed out.
+/// A generation. From Session::generate() it borrows the Session, which must outlive it and is not used otherwise
+/// meanwhile, and computes in next(). From Batcher::submit() it owns the Session, and next() waits for the Batcher. One
+/// thread at a time, except for cancel(). Destroying it takes back tokens that were computed ahead of the last Piece
+/// handed out.
 class LLMINFER_API Generator {
  public:
   Generator(Generator&&) noexcept;
@@ -95,6 +101,10 @@ class LLMINFER_API Generator {
 
   /// After the end; before it, what is known so far.
   const Outcome& outcome() const noexcept;
+
+  /// From a Batcher only (else Error invalid_argument): cancels what has not ended, waits for the running step, and
+  /// gives the Session back. Its history ends at the last piece handed out.
+  Result<Session> release() &&;
 
   /// Input iterator over pieces. An error is thrown from ++ (Exception).
   class iterator {

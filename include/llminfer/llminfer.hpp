@@ -1,6 +1,7 @@
 // Everything an application needs.
 #pragma once
 
+#include <llminfer/batcher.hpp>
 #include <llminfer/device.hpp>
 #include <llminfer/error.hpp>
 #include <llminfer/generator.hpp>

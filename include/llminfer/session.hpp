@@ -62,9 +62,11 @@ class LLMINFER_API Session {
   int context() const noexcept;
 
   class Body;
+  /// For the library's own use.
+  explicit Session(std::shared_ptr<Body> body) noexcept;
+  const std::shared_ptr<Body>& body() const noexcept { return body_; }
 
  private:
-  explicit Session(std::shared_ptr<Body> body) noexcept;
   std::shared_ptr<Body> body_;
 };
 

@@ -8,9 +8,8 @@
 
 namespace llminfer {
 inline namespace v0 {
-namespace {
 
-runtime::GenerationSetup setup_of(const Session::Body& session) {
+runtime::GenerationSetup generation_setup(const Session::Body& session) {
   runtime::GenerationSetup setup;
   setup.tokenizer = &session.model.tokenizer().body();
   setup.vocabulary = session.pool->graph().vocabulary;
@@ -19,13 +18,10 @@ runtime::GenerationSetup setup_of(const Session::Body& session) {
   return setup;
 }
 
-/// Options checked before anything is made of them.
 const GenerateOptions& checked(const GenerateOptions& options, const Session::Body& session) {
-  runtime::validate(options, setup_of(session));
+  runtime::validate(options, generation_setup(session));
   return options;
 }
-
-}  // namespace
 
 const char* to_string(Finish finish) noexcept {
   static constexpr std::array<const char*, 8> names = {"end_of_text", "stop_token",   "stop_string",
@@ -35,19 +31,19 @@ const char* to_string(Finish finish) noexcept {
   return index < names.size() ? names[index] : "unknown";
 }
 
-Generator::Body::Body(std::shared_ptr<Session::Body> session, const GenerateOptions& options)
+SoloGenerator::SoloGenerator(std::shared_ptr<Session::Body> session, const GenerateOptions& options)
     : session_(std::move(session)),
-      generation_(checked(options, *session_), setup_of(*session_)),
+      generation_(checked(options, *session_), generation_setup(*session_)),
       deadlines_(options.deadlines) {
   outcome_.prompt_tokens = session_->sequence->size();
   outcome_.reused_tokens = session_->sequence->computed();
   session_->generating = true;
 }
 
-void Generator::Body::end(Finish finish) noexcept {
+void SoloGenerator::finish(Finish reason) noexcept {
   if (ended_) return;
   ended_ = true;
-  generation_.end(finish);
+  generation_.end(reason);
   outcome_.finish = *generation_.finished();
   const std::lock_guard<std::mutex> lock(session_->pool->mutex());
   if (handed_out_) generation_.pop_front();
@@ -56,7 +52,7 @@ void Generator::Body::end(Finish finish) noexcept {
   session_->generating = false;
 }
 
-std::optional<Generator::Body::Clock::time_point> Generator::Body::deadline() const noexcept {
+std::optional<SoloGenerator::Clock::time_point> SoloGenerator::deadline() const noexcept {
   std::optional<Clock::time_point> at;
   const auto consider = [&](std::chrono::nanoseconds limit) {
     if (limit.count() <= 0 || limit > Clock::time_point::max() - start_) return;
@@ -69,7 +65,7 @@ std::optional<Generator::Body::Clock::time_point> Generator::Body::deadline() co
 }
 
 /// One token further, or the end.
-Result<void> Generator::Body::advance(const std::stop_token& stop) {
+Result<void> SoloGenerator::advance(const std::stop_token& stop) {
   return api::guard("Generator::next", [&]() -> Result<void> {
     const std::optional<Clock::time_point> until = deadline();
     if (until && Clock::now() >= *until) {
@@ -85,7 +81,7 @@ Result<void> Generator::Body::advance(const std::stop_token& stop) {
   });
 }
 
-Result<const Piece*> Generator::Body::next(const std::stop_token& stop) {
+Result<const Piece*> SoloGenerator::next(const std::stop_token& stop) {
   if (ended_) return static_cast<const Piece*>(nullptr);
   if (handed_out_) generation_.pop_front();
   handed_out_ = false;
@@ -96,7 +92,7 @@ Result<const Piece*> Generator::Body::next(const std::stop_token& stop) {
     }
     Result<void> advanced = advance(stop);
     if (!advanced) {
-      end(Finish::cancelled);
+      finish(Finish::cancelled);
       Error error = std::move(advanced).error();
       if (error.where == nullptr || *error.where == '\0') error.where = "Generator::next";
       return error;
@@ -106,13 +102,17 @@ Result<const Piece*> Generator::Body::next(const std::stop_token& stop) {
   const runtime::Generation::Waiting* front = stopped ? nullptr : generation_.front();
   if (front == nullptr) {
     outcome_.stop_string = generation_.stop_string();
-    end(Finish::cancelled);
+    finish(Finish::cancelled);
     return static_cast<const Piece*>(nullptr);
   }
   piece_ = generation_.piece_of(*front);
   handed_out_ = true;
   ++outcome_.new_tokens;
   return static_cast<const Piece*>(&piece_);
+}
+
+Session SoloGenerator::release() {
+  core::fail(ErrorCode::invalid_argument, "release() is for generators of a Batcher; this one borrows its Session");
 }
 
 Generator::Generator(std::unique_ptr<Body> body) noexcept : body_(std::move(body)) {}
@@ -150,6 +150,9 @@ Result<Outcome> Generator::run(const std::function<bool(const Piece&)>& on_piece
 }
 
 void Generator::cancel() noexcept { body_->cancel(); }
+Result<Session> Generator::release() && {
+  return api::guard("Generator::release", [&] { return body_->release(); });
+}
 const Outcome& Generator::outcome() const noexcept { return body_->outcome(); }
 
 }  // namespace v0

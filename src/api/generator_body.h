@@ -1,4 +1,4 @@
-// The state behind a Generator that runs its steps itself.
+// The state behind a Generator: one interface, here with the kind that runs its steps itself.
 #pragma once
 
 #include <atomic>
@@ -14,20 +14,42 @@ inline namespace v0 {
 
 class Generator::Body {
  public:
-  /// Marks the session as in use; throws invalid_argument for options out of range.
-  Body(std::shared_ptr<Session::Body> session, const GenerateOptions& options);
-  ~Body() { end(Finish::cancelled); }
+  Body() = default;
+  virtual ~Body() = default;
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
 
-  Result<const Piece*> next(const std::stop_token& stop);
-  void cancel() noexcept { flag_.request(); }
-  /// Ends the generation if it has not ended: takes back what was not handed out and sets the session free.
-  void end(Finish finish) noexcept;
-  const Outcome& outcome() const noexcept { return outcome_; }
+  virtual Result<const Piece*> next(const std::stop_token& stop) = 0;
+  /// (any thread)
+  virtual void cancel() noexcept = 0;
+  /// Ends the generation if it has not ended: what was not handed out is taken back.
+  virtual void end(Finish finish) noexcept = 0;
+  virtual const Outcome& outcome() const noexcept = 0;
+  /// May throw.
+  virtual Session release() = 0;
+};
+
+/// What a generation of this session is set up with.
+runtime::GenerationSetup generation_setup(const Session::Body& session);
+/// Throws invalid_argument for options out of range, else returns them: to check before anything is made of them.
+const GenerateOptions& checked(const GenerateOptions& options, const Session::Body& session);
+
+/// Runs its steps in next(), on the caller's thread.
+class SoloGenerator final : public Generator::Body {
+ public:
+  /// Marks the session as in use; throws invalid_argument for options out of range.
+  SoloGenerator(std::shared_ptr<Session::Body> session, const GenerateOptions& options);
+  ~SoloGenerator() override { finish(Finish::cancelled); }
+
+  Result<const Piece*> next(const std::stop_token& stop) override;
+  void cancel() noexcept override { flag_.request(); }
+  void end(Finish reason) noexcept override { finish(reason); }
+  const Outcome& outcome() const noexcept override { return outcome_; }
+  Session release() override;
 
  private:
   using Clock = Session::Body::Clock;
+  void finish(Finish reason) noexcept;
   Result<void> advance(const std::stop_token& stop);
   std::optional<Clock::time_point> deadline() const noexcept;
 

@@ -116,14 +116,15 @@ Result<Generator> Session::generate(GenerateOptions options) & {
   return api::guard("Session::generate", [&] {
     body_->require_idle();
     if (body_->sequence->size() == 0) core::fail(ErrorCode::invalid_argument, "the session has no tokens to continue");
-    return Generator(std::make_unique<Generator::Body>(body_, options));
+    return Generator(std::make_unique<SoloGenerator>(body_, options));
   });
 }
 
 Result<Session> Session::fork() const {
   return api::guard("Session::fork", [&] {
     body_->require_idle();
-    auto other = std::make_shared<Body>(body_->model, body_->pool, body_->sequence->context());
+    auto other = std::make_shared<Body>(body_->model, body_->pool, body_->sequence->context(),
+                                        body_->sequence->paging());
     const std::lock_guard<std::mutex> lock(body_->pool->mutex());
     other->sequence->share(*body_->sequence);
     if (body_->logits_current()) {

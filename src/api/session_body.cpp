@@ -32,13 +32,12 @@ void require_room(const runtime::Shortage& shortage) {
 
 }  // namespace
 
-Session::Body::Body(Model model_in, std::shared_ptr<runtime::Pool> pool_in, int context)
+Session::Body::Body(Model model_in, std::shared_ptr<runtime::Pool> pool_in, int context, runtime::Paging paging)
     : model(std::move(model_in)),
       pool(std::move(pool_in)),
       rows(core::Array<float>::make(model.body()->host, static_cast<std::size_t>(pool->graph().vocabulary))),
       sampler(pool->graph().vocabulary, model.body()->host.get()) {
-  const std::lock_guard<std::mutex> lock(pool->mutex());
-  sequence = std::make_unique<runtime::Sequence>(pool, context);
+  sequence = std::make_unique<runtime::Sequence>(pool, context, paging);
   plan_.items.reserve(1);
 }
 
@@ -54,6 +53,7 @@ backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, std::s
   backend::StepOutputs outputs;
   outputs.values = out;
   const std::lock_guard<std::mutex> lock(pool->mutex());
+  require_room(sequence->reserve(sequence->computed() + count));
   return pool->executor().run(*pool, plan_, outputs, flag);
 }
 
@@ -92,6 +92,10 @@ void Session::Body::append(std::span<const Token> tokens) {
       core::fail(ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", t, pool->graph().vocabulary);
     }
   }
+  if (sequence->paging() == runtime::Paging::at_step) {  // touches no page: need not wait for a step
+    require_room(sequence->append(tokens));
+    return;
+  }
   const std::lock_guard<std::mutex> lock(pool->mutex());
   require_room(sequence->append(tokens));
 }
@@ -102,6 +106,7 @@ void Session::Body::rewind(int tokens) {
   }
   const std::lock_guard<std::mutex> lock(pool->mutex());
   sequence->rewind(tokens);
+  sequence->trim();
 }
 
 void Session::Body::require_idle() const {

@@ -23,7 +23,8 @@ class Session::Body {
   using Clock = std::chrono::steady_clock;
 
   /// Throws what memory and the device report.
-  Body(Model model, std::shared_ptr<runtime::Pool> pool, int context);
+  Body(Model model, std::shared_ptr<runtime::Pool> pool, int context,
+       runtime::Paging paging = runtime::Paging::at_append);
   ~Body();
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;

@@ -94,6 +94,10 @@ void validate(const GenerateOptions& options, const GenerationSetup& setup) {
   if (options.deadlines.first_token.count() < 0)
     bad("deadlines.first_token", options.deadlines.first_token.count(), "0 or more");
   if (options.deadlines.whole.count() < 0) bad("deadlines.whole", options.deadlines.whole.count(), "0 or more");
+  const bool weight_ok = options.weight >= 1.0 / 1024 && options.weight <= 1024;  // false for NaN
+  if (!weight_ok) {
+    core::fail(ErrorCode::invalid_argument, "GenerateOptions::weight is {}, must be 1/1024 to 1024", options.weight);
+  }
   validate(options.sampling, usable_vocabulary(setup), true);
 }
 
@@ -110,9 +114,7 @@ Generation::Generation(const GenerateOptions& options, const GenerationSetup& se
           sampling_of(options, model_stops_, vocabulary_),
           chain_setup(options, setup, options.ignore_end_of_text ? stop_tokens_ : model_stops_, token_bytes_.get())) {
   if (options.ignore_end_of_text) model_stops_.clear();
-  // A token's bytes, what waited before it, and the same again when the end comes with it.
-  const std::size_t longest = setup.tokenizer->vocabulary().longest_bytes() + 2 * stop_strings_->longest();
-  const std::size_t most = 2 * text::PieceDecoder::most_text(longest);
+  const std::size_t most = most_text(options, setup);
   const Waiting empty{0, 0, 0, {}, {}, stream_.mark()};
   ring_.assign(ring_size(options.sampling), empty);
   for (Waiting& w : ring_) {
@@ -120,6 +122,13 @@ Generation::Generation(const GenerateOptions& options, const GenerationSetup& se
     w.top.reserve(static_cast<std::size_t>(options.top_logprobs));
   }
   if (max_tokens_ == 0) finish_ = Finish::length;
+}
+
+std::size_t Generation::most_text(const GenerateOptions& options, const GenerationSetup& setup) {
+  std::size_t longest_stop = 0;
+  for (const std::string& s : options.stop) longest_stop = std::max(longest_stop, s.size());
+  // A token's bytes, what waited before it, and the same again when the end comes with it.
+  return 2 * text::PieceDecoder::most_text(setup.tokenizer->vocabulary().longest_bytes() + 2 * longest_stop);
 }
 
 bool Generation::is_stop(Token token, Finish& finish) const noexcept {

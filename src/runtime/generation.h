@@ -32,6 +32,9 @@ class Generation {
  public:
   Generation(const GenerateOptions& options, const GenerationSetup& setup);
 
+  /// Most bytes of the text of one piece.
+  static std::size_t most_text(const GenerateOptions& options, const GenerationSetup& setup);
+
   /// A piece that waits to be handed out. Views of Piece point into this and into the tokenizer.
   struct Waiting {
     Token token = 0;

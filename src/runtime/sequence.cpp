@@ -1,17 +1,23 @@
 #include "runtime/sequence.h"
 
+#include <algorithm>
+
 namespace llminfer::runtime {
 
-Sequence::Sequence(std::shared_ptr<Pool> pool, std::int32_t context)
+Sequence::Sequence(std::shared_ptr<Pool> pool, std::int32_t context, Paging paging)
     : pool_(std::move(pool)),
       context_(context),
+      paging_(paging),
       tokens_(pool_->host()),
       tables_(pool_->groups(), core::Vector<std::int32_t>(pool_->host())) {
   tokens_.reserve(static_cast<std::size_t>(context));
   for (core::Vector<std::int32_t>& table : tables_) table.reserve(static_cast<std::size_t>(pages_for(context)));
 }
 
-Sequence::~Sequence() { rewind(0); }
+Sequence::~Sequence() {
+  rewind(0);
+  trim();
+}
 
 std::int32_t Sequence::pages_for(std::int64_t tokens) const noexcept {
   const std::int64_t size = pool_->page_size();
@@ -46,6 +52,10 @@ Shortage Sequence::append(std::span<const Token> tokens) noexcept {
   const std::int64_t end = static_cast<std::int64_t>(tokens.size()) + size();
   if (end > context_) return {Shortage::Kind::context, end, context_};
   if (tokens.empty()) return {};
+  if (paging_ == Paging::at_step) {
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    return {};
+  }
   const std::int32_t wanted = pages_for(end);
   const std::int32_t fresh = wanted - pages_for(size());
   const bool inside_page = size() % pool_->page_size() != 0;
@@ -64,7 +74,71 @@ Shortage Sequence::append(std::span<const Token> tokens) noexcept {
   return {};
 }
 
+/// Pages of a table from index `first` on that others refer to as well.
+std::int32_t Sequence::shared_pages(std::size_t group, std::size_t first) const noexcept {
+  std::int32_t n = 0;
+  for (std::size_t i = first; i < tables_[group].size(); ++i) {
+    n += pool_->pages(group).references(tables_[group][i]) > 1 ? 1 : 0;
+  }
+  return n;
+}
+
+/// Replaces those by copies, for which there are free pages. False when the device fails; what was copied stays.
+bool Sequence::own_pages(std::size_t group, std::size_t first) noexcept {
+  PagePool& pages = pool_->pages(group);
+  for (std::size_t i = first; i < tables_[group].size(); ++i) {
+    std::int32_t& page = tables_[group][i];
+    if (pages.references(page) <= 1) continue;
+    const std::int32_t copy = pages.take();
+    if (!pool_->storage().copy_page(static_cast<std::int32_t>(group), page, copy).ok()) {
+      pages.release(copy);
+      return false;
+    }
+    pages.release(page);
+    page = copy;
+  }
+  return true;
+}
+
+std::int32_t Sequence::missing_pages(std::int32_t tokens) noexcept {
+  trim();
+  const std::int32_t wanted = pages_for(tokens);
+  const auto first = static_cast<std::size_t>(computed_ / pool_->page_size());
+  std::int32_t most = 0;
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    const auto held = static_cast<std::int32_t>(tables_[g].size());
+    most = std::max(most, std::max(0, wanted - held) + shared_pages(g, first));
+  }
+  return most;
+}
+
+Shortage Sequence::reserve(std::int32_t tokens) noexcept {
+  if (paging_ == Paging::at_append) return {};
+  trim();
+  const std::int32_t wanted = pages_for(tokens);
+  const auto first = static_cast<std::size_t>(computed_ / pool_->page_size());
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    const auto held = static_cast<std::int32_t>(tables_[g].size());
+    const std::int64_t needed = std::int64_t{wanted > held ? wanted - held : 0} + shared_pages(g, first);
+    if (needed > pool_->pages(g).free()) return {Shortage::Kind::pages, needed, pool_->pages(g).free()};
+  }
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    if (!own_pages(g, first)) return {Shortage::Kind::device, 0, 0};
+    while (static_cast<std::int32_t>(tables_[g].size()) < wanted) tables_[g].push_back(pool_->pages(g).take());
+  }
+  return {};
+}
+
+void Sequence::evict() noexcept {
+  computed_ = 0;
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    for (const std::int32_t page : tables_[g]) pool_->pages(g).release(page);
+    tables_[g].clear();
+  }
+}
+
 Shortage Sequence::recompute_last() noexcept {
+  if (paging_ == Paging::at_step) trim();
   const Shortage shortage = own_last_pages(0);
   if (shortage.kind == Shortage::Kind::none && computed_ == size()) --computed_;
   return shortage;
@@ -73,7 +147,11 @@ Shortage Sequence::recompute_last() noexcept {
 void Sequence::rewind(std::int32_t size) noexcept {
   tokens_.resize(static_cast<std::size_t>(size));
   computed_ = computed_ < size ? computed_ : size;
-  const auto keep = static_cast<std::size_t>(pages_for(size));
+  if (paging_ == Paging::at_append) trim();
+}
+
+void Sequence::trim() noexcept {
+  const auto keep = static_cast<std::size_t>(pages_for(size()));
   for (std::size_t g = 0; g < tables_.size(); ++g) {
     while (tables_[g].size() > keep) {
       pool_->pages(g).release(tables_[g].back());

@@ -1,0 +1,105 @@
+// Many generations at once: each step reads the weights once for all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <llminfer/error.hpp>
+#include <llminfer/export.hpp>
+#include <llminfer/generator.hpp>
+#include <llminfer/model.hpp>
+#include <llminfer/session.hpp>
+
+namespace llminfer {
+inline namespace v0 {
+
+struct BatcherOptions {
+  std::size_t kv_bytes = 0;  ///< memory for cached keys and values, taken at start; 0: Error invalid_argument
+  int max_sequences = 32;    ///< most sequences of a step, at most LoadOptions::max_sequences
+  int step_tokens = 512;     ///< most tokens of a step, at most LoadOptions::max_step_tokens. Fewer: long prompts delay
+                             ///< the others' tokens less
+  int queue = 1024;          ///< most requests that wait for their first step; 1 .. 1,000,000
+  int pieces_ahead = 256;    ///< most pieces of a request that wait for its client, 1 .. 65,536; then it alone pauses
+};
+
+/// A moment of a Batcher. Counts are since start.
+struct BatchStats {
+  int queued = 0;      ///< requests that wait for their first step
+  int running = 0;     ///< requests that are computed now
+  int preempted = 0;   ///< requests that wait after they lost their pages
+  int pages_used = 0;  ///< of each state group, kept by anyone
+  int pages_total = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t prefill_tokens = 0;  ///< computed in chunks, what was computed again included
+  std::uint64_t decode_tokens = 0;   ///< computed one a step
+  std::uint64_t preemptions = 0;
+  std::uint64_t submitted = 0;
+  std::uint64_t completed = 0;  ///< ended with a Finish other than cancelled
+  std::uint64_t cancelled = 0;
+  std::uint64_t failed = 0;  ///< ended with an Error
+};
+
+/// Names a request that was submitted with callbacks. Copies name the same one. (any thread)
+class LLMINFER_API Ticket {
+ public:
+  /// Ends the request as cancelled soon, its prefill included. Nothing happens after its end.
+  void cancel() noexcept;
+
+  class Body;
+  /// For the library's own use.
+  explicit Ticket(std::shared_ptr<Body> body) noexcept;
+
+ private:
+  std::shared_ptr<Body> body_;
+};
+
+/// Runs requests together on a thread of its own: sequences join and leave at every step, long prompts are computed in
+/// chunks beside the others' tokens, and when pages run out the lowest-ranked sequence loses its own and is computed
+/// again later. A request's tokens are the same as alone. (any thread)
+///
+/// Pages belong to the requests while they are computed. A Session that is back with the application keeps its pages
+/// until it is destroyed, rewound or submitted again; a request that does not fit beside such Sessions ends with Error
+/// out_of_pages once it could run alone.
+class LLMINFER_API Batcher {
+ public:
+  /// Takes all memory and starts the thread. Errors: invalid_argument naming the option, out_of_memory.
+  static Result<Batcher> start(const Model& model, BatcherOptions options);
+
+  Batcher(Batcher&&) noexcept;
+  Batcher& operator=(Batcher&&) noexcept;
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+  /// Ends all requests as cancelled, calls their on_end, and joins the thread. Generators stay valid: they are at their
+  /// end.
+  ~Batcher();
+
+  /// A Session in the Batcher's memory. Appending takes no pages (they come when it is computed), so any number may
+  /// wait. `kv_bytes` must be 0.
+  Result<Session> open_session(SessionOptions options = {});
+
+  /// Continues the session's history; `session` is moved from only on success. One of another pool, of the same model,
+  /// is opened anew in the Batcher's and computed again. Errors: queue_full, invalid_argument naming the field (an
+  /// empty history, a Session in use), mismatch (another model), out_of_pages (more than the whole pool).
+  /// The Generator waits in next(); release() gives the Session back.
+  Result<Generator> submit(Session&& session, GenerateOptions options = {});
+
+  /// As above, with callbacks on the Batcher's thread, which waits for them. `on_piece`: false ends the request as
+  /// cancelled, the history kept; what it throws ends it with Error callback_failed. `on_end`, called once, gets the
+  /// Session back; it may be empty, and what it throws is dropped. Callbacks may submit and cancel.
+  Result<Ticket> submit(Session&& session, GenerateOptions options, std::function<bool(const Piece&)> on_piece,
+                        std::function<void(Result<Outcome>, Session)> on_end);
+
+  /// Does not wait for a step.
+  BatchStats stats() const;
+
+  class Body;
+
+ private:
+  explicit Batcher(std::shared_ptr<Body> body) noexcept;
+  std::shared_ptr<Body> body_;
+};
+
+}  // namespace v0
+}  // namespace llminfer

@@ -1,0 +1,117 @@
+// Runs many requests through one pool: a loop on its own thread that plans, reserves, computes, samples and hands out.
+#pragma once
+
+#include <condition_variable>
+#include <llminfer/batcher.hpp>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "core/memory.h"
+#include "runtime/batch_request.h"
+#include "runtime/executor.h"
+#include "runtime/scheduler.h"
+
+namespace llminfer::runtime {
+
+struct BatchEngineOptions {
+  std::shared_ptr<Pool> pool{};
+  std::shared_ptr<core::Memory> memory{};  ///< of logits and the sampler's workspace
+  std::int32_t max_sequences = 0;
+  std::int32_t step_tokens = 0;
+  std::size_t queue = 0;  ///< most requests that wait for their first step
+};
+
+/// (any thread) but for the constructor and run(). Locks: its mutex is never held while a step runs, a token is sampled
+/// or a callback is called; nothing else is locked under it but the parking's. After run() has returned nothing changes
+/// any more, and all requests have ended.
+class BatchEngine {
+ public:
+  /// Takes all memory. Throws what memory reports.
+  explicit BatchEngine(BatchEngineOptions options);
+  ~BatchEngine() = default;
+  BatchEngine(const BatchEngine&) = delete;
+  BatchEngine& operator=(const BatchEngine&) = delete;
+
+  /// The loop; returns after stop().
+  void run() noexcept;
+  /// Ends all requests as cancelled, the running step too where the device can.
+  void stop() noexcept;
+
+  /// Throws queue_full, or cancelled after stop().
+  void submit(std::shared_ptr<BatchRequest> request);
+  void cancel(BatchRequest& request) noexcept;
+
+  enum class Waited { piece, ended, stopped };
+  /// Gives back the piece handed out before (`had_one`), then waits for the next, the end or a stop request. A piece is
+  /// the queue's front().
+  Waited wait(BatchRequest& request, bool had_one, const std::stop_token& stop);
+  /// Waits until the engine has let go of the request; then takes back what was not handed out. Sequence and members
+  /// belong to the caller from then on.
+  void reclaim(BatchRequest& request, bool had_one);
+  /// As reclaim, for a request that is thrown away: does not wait.
+  void abandon(BatchRequest& request) noexcept;
+
+  BatchStats stats() const;
+  const std::shared_ptr<Pool>& pool() const noexcept { return pool_; }
+  std::int32_t total_pages() const noexcept { return limits_.total_pages; }
+
+ private:
+  using Clock = BatchRequest::Clock;
+  using Requests = std::vector<std::shared_ptr<BatchRequest>>;
+
+  // Under the mutex.
+  void take_incoming() noexcept;
+  void sweep(Clock::time_point now) noexcept;
+  void deliver(BatchRequest& request) noexcept;
+  void finish(std::size_t index) noexcept;
+  void cancel_locked(BatchRequest& request) noexcept;
+  void publish() noexcept;
+  void wait_for_work(std::unique_lock<std::mutex>& lock) noexcept;
+  // Without it.
+  void plan() noexcept;
+  void apply_plan() noexcept;
+  void build_step() noexcept;
+  Shortage::Kind reserve(Sequence& sequence) noexcept;
+  void run_step() noexcept;
+  void commit(std::size_t item, std::span<const float> logits) noexcept;
+  void hand_out(BatchRequest& request) noexcept;
+  void call_ends() noexcept;
+  void end_all() noexcept;
+  void require_other_thread() const;
+  std::int32_t free_pages() const noexcept;
+
+  const std::shared_ptr<Pool> pool_;
+  const SchedulerLimits limits_;
+  const std::size_t capacity_;
+  const std::size_t queue_limit_;
+
+  // Of the engine's thread.
+  Requests live_;
+  std::vector<ScheduledRequest> views_;
+  Schedule schedule_;
+  StepPlan step_;
+  std::vector<std::size_t> stepped_;  // indices into live_, one an item of step_
+  Requests ending_;                   // ended, their clients not told
+  core::Array<float> rows_;
+  SamplerWorkspace sampler_;
+  std::uint64_t arrivals_ = 0;
+  BatchStats counts_;  // published under the mutex
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  Requests incoming_;
+  bool changed_ = false;  // something happened that the loop must look at
+  bool stopping_ = false;
+  std::int32_t step_live_ = 0;  // requests in the running step that are not cancelled
+  backend::StopFlag step_stop_;
+  BatchStats stats_;
+
+  std::thread::id thread_;  // that runs the loop
+
+  Parking parking_;
+};
+
+}  // namespace llminfer::runtime
