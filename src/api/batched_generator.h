@@ -7,7 +7,6 @@
 namespace llminfer {
 inline namespace v0 {
 
-
 class BatchedGenerator final : public Generator::Body {
  public:
   BatchedGenerator(std::shared_ptr<runtime::BatchEngine> engine, std::shared_ptr<runtime::BatchRequest> request,

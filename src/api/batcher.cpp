@@ -33,6 +33,7 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, std::size_t k
   pool.format = model.format;
   pool.page_size = model.page_size;
   pool.pages = api::session_pages(*model.graph, model.needs, model.page_size, {0, kv_bytes});
+  pool.host = model.host;
   return std::make_shared<runtime::Pool>(std::move(pool));
 }
 

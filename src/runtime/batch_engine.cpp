@@ -319,7 +319,8 @@ void BatchEngine::plan() noexcept {
     views_.push_back(view);
   }
   const std::int64_t free = free_pages() + parking_.pages();
-  schedule(limits_, {views_, static_cast<std::int32_t>(std::min<std::int64_t>(free, limits_.total_pages)), counts_.steps},
+  schedule(limits_,
+           {views_, static_cast<std::int32_t>(std::min<std::int64_t>(free, limits_.total_pages)), counts_.steps},
            schedule_);
   apply_plan();
   build_step();

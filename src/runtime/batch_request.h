@@ -27,10 +27,10 @@ class BatchSink {
 
 /// What a request is made of.
 struct BatchRequestSetup {
-  Sequence* sequence = nullptr;        ///< Paging::at_step, of the engine's pool
-  std::shared_ptr<void> keeps_alive{}; ///< owner of the sequence
+  Sequence* sequence = nullptr;         ///< Paging::at_step, of the engine's pool
+  std::shared_ptr<void> keeps_alive{};  ///< owner of the sequence
   GenerationSetup generation{};
-  std::size_t pieces_ahead = 0;      ///< room of the queue; without a sink
+  std::size_t pieces_ahead = 0;       ///< room of the queue; without a sink
   std::unique_ptr<BatchSink> sink{};  ///< null: pieces wait in the queue
 };
 
@@ -80,7 +80,7 @@ class BatchRequest {
   bool ended = false;      ///< the engine has let go
   bool abandoned = false;  ///< no client will take the sequence
   bool blocked = false;    ///< a piece waits for room in the queue
-  bool in_step = false;  ///< part of the running step, and not cancelled
+  bool in_step = false;    ///< part of the running step, and not cancelled
 
   const Deadlines deadlines;
   const double weight;

@@ -5,7 +5,7 @@
 namespace llminfer::runtime {
 namespace {
 
-enum Mark : std::uint8_t { none = 0, preempted = 1, admitted = 2, failed = 4 };
+enum Mark : std::uint8_t { none = 0, preempted = 1, admitted = 2, failed = 4, granted = 8 };
 
 /// One call's work on one state.
 class Planner {
@@ -46,10 +46,15 @@ class Planner {
     const std::int64_t level_b = level(b);
     return level_a != level_b ? level_a > level_b : at(a).arrival < at(b).arrival;
   }
+  /// Pages that come back when `i` loses its own, and those that this plan has given it.
+  std::int32_t pages_of(std::int32_t i) noexcept {
+    return at(i).pages + ((mark(i) & Mark::granted) != 0 ? at(i).missing : 0);
+  }
+
   void preempt(std::int32_t i) noexcept {
     if (runs(i)) --running_;
     mark(i) |= Mark::preempted;
-    free_ += at(i).pages;
+    free_ += pages_of(i);
     out_.preempt.push_back(i);
   }
 
@@ -83,6 +88,7 @@ class Planner {
       }
       if (missing <= free_) {
         free_ -= missing;
+        mark(i) |= Mark::granted;
       } else if (running_ > 1) {
         preempt(i);  // a better one runs: wait for its pages
       } else {
@@ -94,7 +100,7 @@ class Planner {
   void fail(std::int32_t i) noexcept {
     if (runs(i)) --running_;
     mark(i) |= Mark::failed;
-    free_ += at(i).pages;
+    free_ += pages_of(i);
     out_.fail.push_back(i);
   }
 
@@ -112,10 +118,13 @@ class Planner {
     const auto fits = [&] {
       return running_ < limits_.max_sequences && std::int64_t{missing} + (running_ > 0 ? spare : 0) <= free_;
     };
-    if (!fits() && !could_fit(i, missing, spare)) {
-      if (running_ > 0) return false;
-      fail(i);
-      return true;
+    if (!fits()) {
+      const Room room = room_for(i, spare);
+      if (room == Room::later) return false;
+      if (room == Room::never) {
+        fail(i);
+        return true;
+      }
     }
     while (!fits()) {
       const std::int32_t other = victim(i, true);
@@ -129,17 +138,20 @@ class Planner {
     return true;
   }
 
+  enum class Room { now, later, never };
+
   /// Whether pushing out all that `i` may push out would make room: nobody loses its pages for nothing.
-  bool could_fit(std::int32_t i, std::int32_t missing, std::int32_t spare) noexcept {
+  Room room_for(std::int32_t i, std::int32_t spare) noexcept {
     std::int64_t pages = free_;
     std::int32_t places = running_;
     for (const std::int32_t other : out_.order) {
       if (other == i || gone(other) || (mark(other) & Mark::admitted) != 0) continue;
       if (at(other).running && at(other).ready && level(other) >= level(i)) continue;
-      pages += at(other).pages;
+      pages += pages_of(other);
       places -= at(other).running ? 1 : 0;
     }
-    return places < limits_.max_sequences && std::int64_t{missing} + (places > 0 ? spare : 0) <= pages;
+    if (places == 0) return at(i).missing <= pages ? Room::now : Room::never;
+    return places < limits_.max_sequences && std::int64_t{at(i).missing} + spare <= pages ? Room::now : Room::later;
   }
 
   void share_tokens() noexcept {

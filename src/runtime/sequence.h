@@ -71,8 +71,8 @@ class Sequence {
   /// Pages in the table of each group.
   std::int32_t pages() const noexcept { return tables_.empty() ? 0 : static_cast<std::int32_t>(tables_[0].size()); }
 
-  /// (mutex) Makes the last token of the history one that is still to compute, in a page of its own, so that its logits can be
-  /// had again. On a shortage nothing has changed. The history must not be empty.
+  /// (mutex) Makes the last token of the history one that is still to compute, in a page of its own, so that its logits
+  /// can be had again. On a shortage nothing has changed. The history must not be empty.
   Shortage recompute_last() noexcept;
 
   /// The first `count` tokens after computed() are computed now.
@@ -81,8 +81,8 @@ class Sequence {
   /// Goes back to `size` tokens, 0 .. size(). at_step the pages stay until trim() or reserve().
   void rewind(std::int32_t size) noexcept;
 
-  /// (mutex) Becomes a copy of `other` (same pool, context and paging) that shares its pages. This sequence must be empty. The page
-  /// that both would write into next is copied when the first of them appends.
+  /// (mutex) Becomes a copy of `other` (same pool, context and paging) that shares its pages. This sequence must be
+  /// empty. The page that both would write into next is copied when the first of them appends.
   void share(const Sequence& other) noexcept;
 
  private:

@@ -24,7 +24,8 @@ struct Job {
 /// One pool and its jobs: applies plans as an engine does, and requires of each plan what must always hold.
 class Trace {
  public:
-  Trace(SchedulerLimits limits, std::int32_t page_size) : limits_(limits), page_size_(page_size), free_(limits.total_pages) {
+  Trace(SchedulerLimits limits, std::int32_t page_size)
+      : limits_(limits), page_size_(page_size), free_(limits.total_pages) {
     plan_.reserve(4096);
   }
 
@@ -48,6 +49,12 @@ class Trace {
     runtime::schedule(limits_, {views, free_, step_}, plan_);
     apply();
     ++step_;
+    collect();
+  }
+
+  void cancel(std::size_t index) {
+    Job& job = jobs_[index];
+    job.wanted = job.generated;
     collect();
   }
 
@@ -174,7 +181,6 @@ TEST_CASE("random traces: every request ends, nothing exceeds its limit") {
     Trace t(limits, 4);
     const int jobs = 1 + upto(20);
     int added = 0;
-    int cancelled = 0;
     while (added < jobs || !t.jobs().empty()) {
       if (added < jobs && upto(3) == 0) {
         t.add(job_of(1 + upto(30), 1 + upto(20), upto(3) - 1, 1 + upto(3)));
@@ -186,10 +192,7 @@ TEST_CASE("random traces: every request ends, nothing exceeds its limit") {
         j.view.ready = !j.view.ready;
       }
       if (!t.jobs().empty() && upto(40) == 0) {
-        Job& j = t.jobs()[static_cast<std::size_t>(upto(static_cast<int>(t.jobs().size())))];
-        j.wanted = j.generated;
-        j.prompt = j.view.tokens - j.wanted;
-        ++cancelled;
+        t.cancel(static_cast<std::size_t>(upto(static_cast<int>(t.jobs().size()))));
       }
       if (t.steps() > 4000) {
         for (Job& j : t.jobs()) j.view.ready = true;

@@ -1,0 +1,457 @@
+// Many requests in one batch: the same tokens and logits as alone, whatever happens around them.
+#include "llminfer/batcher.hpp"
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "api/session_body.h"
+#include "catch.h"
+#include "engine_fixture.h"
+
+using namespace llminfer;
+using tests::some_tokens;
+
+namespace {
+
+Model open_tiny(int step_tokens = 64) {
+  LoadOptions options;
+  options.max_step_tokens = step_tokens;
+  options.max_sequences = 8;
+  return tests::tiny_model(tests::cpu(2), options);
+}
+
+/// Bytes of `pages` pages.
+std::size_t kv_bytes(const Model& model, int pages) {
+  return static_cast<std::size_t>(model.info().memory.kv_per_token) * 32 * static_cast<std::size_t>(pages);
+}
+
+BatcherOptions small(const Model& model, int pages) {
+  BatcherOptions options;
+  options.kv_bytes = kv_bytes(model, pages);
+  options.max_sequences = 8;
+  options.step_tokens = 16;
+  return options;
+}
+
+GenerateOptions random_options(int tokens, std::uint64_t seed) {
+  GenerateOptions options;
+  options.max_tokens = tokens;
+  options.ignore_end_of_text = true;
+  options.sampling.temperature = 0.9F;
+  options.sampling.seed = seed;
+  return options;
+}
+
+/// What a request alone gives: its history at the end and the logits of its last token.
+struct Alone {
+  std::vector<Token> history;
+  std::vector<float> logits;
+};
+
+std::vector<float> last_logits(Session& session) {
+  session.prefill().value();
+  return {session.logits().begin(), session.logits().end()};
+}
+
+std::vector<Token> history(const Session& session) { return {session.tokens().begin(), session.tokens().end()}; }
+
+Alone alone(const Model& model, const std::vector<Token>& prompt, const GenerateOptions& options) {
+  Session session = Session::open(model).value();
+  session.append(prompt).value();
+  {
+    Generator generator = session.generate(options).value();
+    while (generator.next().value() != nullptr) {
+    }
+  }
+  std::vector<float> logits = last_logits(session);
+  return {history(session), std::move(logits)};
+}
+
+Session ready_session(Batcher& batcher, const std::vector<Token>& prompt) {
+  Session session = batcher.open_session().value();
+  session.append(prompt).value();
+  return session;
+}
+
+/// Waits until no page is in use.
+bool all_pages_back(const Batcher& batcher) {
+  for (int i = 0; i < 5000; ++i) {
+    const BatchStats stats = batcher.stats();
+    if (stats.pages_used == 0 && stats.running == 0 && stats.queued == 0 && stats.preempted == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
+
+/// `requests` through a pool of `pages`, some cancelled on the way; the others must be as alone.
+void hostile_schedule(const Model& model, int requests, int pages, int longest_prompt, int longest_answer) {
+  std::mt19937 random(11);
+  const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  Batcher batcher = Batcher::start(model, small(model, pages)).value();
+  struct Request {
+    std::vector<Token> prompt;
+    GenerateOptions options;
+    std::optional<Generator> generator;
+    std::vector<Token> got;
+    int cancel_after = -1;
+  };
+  std::vector<Request> all(static_cast<std::size_t>(requests));
+  std::size_t submitted = 0;
+  std::size_t done = 0;
+  while (done < all.size()) {
+    for (int burst = upto(4); burst > 0 && submitted < all.size(); --burst, ++submitted) {
+      Request& r = all[submitted];
+      r.prompt = some_tokens(1 + upto(longest_prompt), model.info().vocabulary, static_cast<std::uint32_t>(random()));
+      r.options = random_options(1 + upto(longest_answer), random());
+      r.options.priority = upto(3);
+      r.options.weight = 1 + upto(2);
+      if (upto(4) == 0) r.cancel_after = upto(10);
+      r.generator = batcher.submit(ready_session(batcher, r.prompt), r.options).value();
+    }
+    for (std::size_t i = 0; i < submitted; ++i) {
+      Request& r = all[i];
+      if (!r.generator || upto(3) != 0) continue;
+      bool over = static_cast<int>(r.got.size()) == r.cancel_after;
+      if (!over) {
+        const Piece* piece = r.generator->next().value();
+        over = piece == nullptr;
+        if (piece != nullptr) r.got.push_back(piece->token);
+      }
+      if (!over) continue;
+      const Alone expected = alone(model, r.prompt, r.options);
+      Session session = std::move(*r.generator).release().value();
+      r.generator.reset();
+      std::vector<Token> wanted = expected.history;
+      if (r.cancel_after >= 0 && static_cast<std::size_t>(r.cancel_after) < wanted.size() - r.prompt.size()) {
+        wanted.resize(r.prompt.size() + r.got.size());
+      } else {
+        const Result<void> computed = session.prefill();
+        if (computed) REQUIRE(std::equal(expected.logits.begin(), expected.logits.end(), session.logits().begin()));
+        if (!computed) REQUIRE(computed.error().code == ErrorCode::out_of_pages);  // the others have them
+      }
+      REQUIRE(history(session) == wanted);
+      std::vector<Token> whole = r.prompt;
+      whole.insert(whole.end(), r.got.begin(), r.got.end());
+      REQUIRE(whole == wanted);
+      ++done;
+    }
+  }
+  CHECK(batcher.stats().preemptions > 0);
+  CHECK(batcher.stats().failed == 0);
+  REQUIRE(all_pages_back(batcher));
+}
+
+}  // namespace
+
+TEST_CASE("a hostile schedule changes no token and no logit") {
+  hostile_schedule(open_tiny(), 150, 12, 100, 40);
+  if (const auto file = tests::smollm2()) {
+    LoadOptions options;
+    options.devices = {tests::cpu(2)};
+    options.context = 256;
+    options.max_step_tokens = 64;
+    options.max_sequences = 8;
+    hostile_schedule(Model::open(ModelSource::file(*file), options).value(), 8, 5, 40, 30);
+  } else {
+    WARN("SmolLM2 is not in the model cache: only the tiny model is run");
+  }
+}
+
+TEST_CASE("an open batcher refuses what is wrong and keeps the session with its owner") {
+  const Model model = open_tiny();
+  CHECK(Batcher::start(model, {}).error().code == ErrorCode::invalid_argument);
+  BatcherOptions options = small(model, 4);
+  options.step_tokens = 65;
+  CHECK(Batcher::start(model, options).error().message.find("step_tokens is 65") != std::string::npos);
+  options = small(model, 4);
+  options.max_sequences = 9;
+  CHECK(Batcher::start(model, options).error().code == ErrorCode::invalid_argument);
+  options = small(model, 4);
+  options.queue = 0;
+  CHECK(Batcher::start(model, options).error().code == ErrorCode::invalid_argument);
+  options = small(model, 4);
+  options.pieces_ahead = 0;
+  CHECK(Batcher::start(model, options).error().code == ErrorCode::invalid_argument);
+
+  Batcher batcher = Batcher::start(model, small(model, 3)).value();
+  Session session = batcher.open_session().value();
+  CHECK(batcher.submit(std::move(session)).error().code == ErrorCode::invalid_argument);  // no tokens
+  session.append(some_tokens(100, 16)).value();
+  GenerateOptions bad;
+  bad.weight = 0;
+  CHECK(batcher.submit(std::move(session), bad).error().message.find("weight is 0") != std::string::npos);
+  const Result<Generator> too_long = batcher.submit(std::move(session));
+  CHECK(too_long.error().code == ErrorCode::out_of_pages);
+  CHECK(too_long.error().needed == 4);
+  CHECK(session.tokens().size() == 100);
+  session.rewind(10).value();
+  CHECK(batcher.submit(std::move(session), random_options(3, 1))
+            .value()
+            .run([](const Piece&) { return true; })
+            ->new_tokens == 3);
+
+  Session other = Session::open(open_tiny()).value();
+  other.append(some_tokens(5, 16)).value();
+  CHECK(batcher.submit(std::move(other)).error().code == ErrorCode::mismatch);
+  SessionOptions with_bytes;
+  with_bytes.kv_bytes = 1;
+  CHECK(batcher.open_session(with_bytes).error().code == ErrorCode::invalid_argument);
+  Session solo = Session::open(model).value();
+  solo.append(some_tokens(5, 16)).value();
+  CHECK(std::move(*solo.generate()).release().error().code == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("a session comes back, goes on alone and in another batch") {
+  const Model model = open_tiny();
+  Batcher batcher = Batcher::start(model, small(model, 16)).value();
+  Session solo = Session::open(model).value();  // its pages are elsewhere: computed again in the batcher's
+  solo.append(some_tokens(20, 16)).value();
+  Generator generator = batcher.submit(std::move(solo), random_options(10, 5)).value();
+  for (int i = 0; i < 4; ++i) REQUIRE(generator.next().value() != nullptr);
+  Session session = std::move(generator).release().value();
+  CHECK(session.tokens().size() == 24);
+
+  // The same by hand.
+  Session twin = Session::open(model).value();
+  twin.append(session.tokens()).value();
+  CHECK(last_logits(session) == last_logits(twin));
+  Session fork = session.fork().value();
+  Generator second = batcher.submit(std::move(session), random_options(12, 6)).value();
+  Generator third = batcher.submit(std::move(fork), random_options(12, 6)).value();
+  const Outcome outcome = second.run([](const Piece&) { return true; }).value();
+  CHECK(outcome.prompt_tokens == 24);
+  CHECK(outcome.reused_tokens == 24);
+  CHECK(outcome.new_tokens == 12);
+  CHECK(outcome.finish == Finish::length);
+  third.run([](const Piece&) { return true; }).value();
+  Session a = std::move(second).release().value();
+  Session b = std::move(third).release().value();
+  CHECK(history(a) == alone(model, history(twin), random_options(12, 6)).history);
+  CHECK(history(b) == history(a));
+}
+
+TEST_CASE("a client that never reads pauses itself alone") {
+  const Model model = open_tiny();
+  BatcherOptions options = small(model, 8);
+  options.pieces_ahead = 3;
+  options.max_sequences = 2;
+  Batcher batcher = Batcher::start(model, options).value();
+  const std::vector<Token> prompt = some_tokens(40, 16);
+  std::vector<Generator> unread;
+  for (int i = 0; i < 4; ++i)
+    unread.push_back(batcher.submit(ready_session(batcher, prompt), random_options(60, 9)).value());
+  for (int i = 0; i < 6; ++i) {
+    Generator other = batcher.submit(ready_session(batcher, prompt), random_options(30, 2)).value();
+    CHECK(other.run([](const Piece&) { return true; })->new_tokens == 30);
+  }
+  const Alone expected = alone(model, prompt, random_options(60, 9));
+  for (Generator& generator : unread) {  // and then gets everything
+    std::vector<Token> got = prompt;
+    while (const Piece* piece = generator.next().value()) got.push_back(piece->token);
+    CHECK(got == expected.history);
+  }
+  unread.clear();
+  CHECK(all_pages_back(batcher));
+}
+
+TEST_CASE("the queue has its bound") {
+  const Model model = open_tiny();
+  BatcherOptions options = small(model, 64);
+  options.queue = 2;
+  options.max_sequences = 1;
+  options.pieces_ahead = 1;
+  Batcher batcher = Batcher::start(model, options).value();
+  std::vector<Generator> generators;
+  bool full = false;
+  for (int i = 0; i < 100 && !full; ++i) {
+    Session session = ready_session(batcher, some_tokens(60, 16));
+    Result<Generator> generator = batcher.submit(std::move(session), random_options(60, 1));
+    if (generator) {
+      generators.push_back(std::move(*generator));
+    } else {
+      CHECK(generator.error().code == ErrorCode::queue_full);
+      CHECK(session.tokens().size() == 60);
+      full = true;
+    }
+  }
+  CHECK(full);
+  for (Generator& generator : generators) CHECK(generator.run([](const Piece&) { return true; })->new_tokens == 60);
+}
+
+TEST_CASE("deadlines count from submission and end one request") {
+  const Model model = open_tiny();
+  Batcher batcher = Batcher::start(model, small(model, 16)).value();
+  GenerateOptions hurried = random_options(100, 1);
+  hurried.deadlines.whole = std::chrono::nanoseconds(1);
+  Generator late = batcher.submit(ready_session(batcher, some_tokens(50, 16)), hurried).value();
+  Generator fine = batcher.submit(ready_session(batcher, some_tokens(50, 16)), random_options(20, 1)).value();
+  CHECK(late.run([](const Piece&) { return true; })->finish == Finish::deadline);
+  CHECK(fine.run([](const Piece&) { return true; })->finish == Finish::length);
+
+  // One that waits for its client wakes up for its deadline.
+  BatcherOptions options = small(model, 16);
+  options.pieces_ahead = 1;
+  Batcher other = Batcher::start(model, options).value();
+  GenerateOptions patient = random_options(50, 1);
+  patient.deadlines.whole = std::chrono::milliseconds(300);
+  Generator paused = other.submit(ready_session(other, some_tokens(5, 16)), patient).value();
+  for (int i = 0; i < 2000 && other.stats().completed == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  CHECK(paused.run([](const Piece&) { return true; })->finish == Finish::deadline);
+}
+
+TEST_CASE("callbacks get the pieces, the end and the session; what they throw is their own") {
+  const Model model = open_tiny();
+  Batcher batcher = Batcher::start(model, small(model, 16)).value();
+  const std::vector<Token> prompt = some_tokens(30, 16);
+  struct Got {
+    std::vector<Token> pieces;
+    std::optional<Result<Outcome>> end;
+    std::optional<Session> session;
+    std::atomic<bool> ended{false};
+  };
+  Got good, throwing, stopping, ticketed;
+  const auto submit = [&](Got& got, int tokens, std::function<bool(const Piece&)> after) {
+    return batcher
+        .submit(
+            ready_session(batcher, prompt), random_options(tokens, 4),
+            [&got, after = std::move(after)](const Piece& piece) {
+              got.pieces.push_back(piece.token);
+              return after(piece);
+            },
+            [&got](Result<Outcome> outcome, Session session) {
+              got.end = std::move(outcome);
+              got.session = std::move(session);
+              got.ended = true;
+              throw std::runtime_error("dropped");
+            })
+        .value();
+  };
+  submit(good, 25, [](const Piece&) { return true; });
+  submit(throwing, 25, [&](const Piece&) -> bool {
+    if (throwing.pieces.size() == 3) throw std::runtime_error("no more");
+    return true;
+  });
+  submit(stopping, 25, [&](const Piece&) { return stopping.pieces.size() < 4; });
+  std::optional<Ticket> ticket;
+  std::atomic<bool> has_ticket{false};
+  ticket = submit(ticketed, 2000, [&](const Piece&) {
+    if (has_ticket) ticket->cancel();
+    return true;
+  });
+  has_ticket = true;
+  for (const Got* got : {&good, &throwing, &stopping, &ticketed}) {
+    for (int i = 0; i < 5000 && !got->ended; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    REQUIRE(got->ended);
+    CHECK(history(*got->session).size() == prompt.size() + got->pieces.size());
+  }
+  CHECK((*good.end)->finish == Finish::length);
+  CHECK(history(*good.session) == alone(model, prompt, random_options(25, 4)).history);
+  CHECK(throwing.end->error().code == ErrorCode::callback_failed);
+  CHECK(throwing.end->error().message.find("no more") != std::string::npos);
+  CHECK(throwing.pieces.size() == 3);
+  CHECK((*stopping.end)->finish == Finish::cancelled);
+  CHECK(stopping.pieces.size() == 4);
+  CHECK(((*ticketed.end)->finish == Finish::cancelled || (*ticketed.end)->finish == Finish::context_full));
+}
+
+TEST_CASE("a dropped generator returns its pages at every step") {
+  const Model model = open_tiny();
+  Batcher batcher = Batcher::start(model, small(model, 16)).value();
+  for (int read = 0; read < 12; ++read) {
+    Generator generator = batcher.submit(ready_session(batcher, some_tokens(100, 16)), random_options(20, 1)).value();
+    for (int i = 1; i < read; ++i) REQUIRE(generator.next().value() != nullptr);
+    if (read % 3 == 0) generator.cancel();
+    if (read % 3 == 0) CHECK(generator.next().value() == nullptr);
+  }
+  CHECK(all_pages_back(batcher));
+  Generator next = batcher.submit(ready_session(batcher, some_tokens(100, 16)), random_options(20, 1)).value();
+  CHECK(next.run([](const Piece&) { return true; })->new_tokens == 20);
+}
+
+TEST_CASE("a request that outgrows the pool ends with an error, its history kept") {
+  const Model model = open_tiny();
+  Batcher batcher = Batcher::start(model, small(model, 2)).value();
+  Generator generator = batcher.submit(ready_session(batcher, some_tokens(50, 16)), random_options(60, 1)).value();
+  int pieces = 0;
+  Result<const Piece*> piece = generator.next();
+  for (; piece && *piece != nullptr; piece = generator.next()) ++pieces;
+  REQUIRE_FALSE(piece);
+  CHECK(piece.error().code == ErrorCode::out_of_pages);
+  CHECK(pieces >= 14);
+  CHECK(generator.next().value() == nullptr);
+  Session session = std::move(generator).release().value();
+  CHECK(session.tokens().size() == 50 + static_cast<std::size_t>(pieces));
+}
+
+TEST_CASE("destruction ends requests in flight as cancelled") {
+  const Model model = open_tiny();
+  for (int round = 0; round < 10; ++round) {
+    std::optional<Batcher> batcher = Batcher::start(model, small(model, 8)).value();
+    std::vector<Generator> generators;
+    std::atomic<int> ends{0};
+    for (int i = 0; i < 12; ++i) {
+      generators.push_back(
+          batcher->submit(ready_session(*batcher, some_tokens(60, 16)), random_options(60, 1)).value());
+      const auto ticket = batcher->submit(
+          ready_session(*batcher, some_tokens(60, 16)), random_options(60, 1), [](const Piece&) { return true; },
+          [&](Result<Outcome> outcome, Session session) {
+            if (outcome && session.tokens().size() >= 60) ++ends;
+          });
+      REQUIRE(ticket);
+    }
+    for (int i = 0; i < round; ++i) REQUIRE(generators.front().next());
+    batcher.reset();
+    CHECK(ends == 12);
+    for (Generator& generator : generators) {
+      while (generator.next().value() != nullptr) {
+      }
+      CHECK((generator.outcome().finish == Finish::cancelled || generator.outcome().finish == Finish::length));
+      CHECK(std::move(generator).release().value().tokens().size() >= 60);
+    }
+  }
+}
+
+TEST_CASE("submissions from several threads") {
+  const Model model = open_tiny();
+  BatcherOptions options = small(model, 12);
+  options.queue = 16;
+  Batcher batcher = Batcher::start(model, options).value();
+  std::atomic<int> wrong{0}, completed{0}, refused{0};
+  const std::vector<Token> prompt = some_tokens(30, 16);
+  const std::vector<Token> expected = alone(model, prompt, random_options(12, 3)).history;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 40; ++i) {
+        Session session = ready_session(batcher, prompt);
+        Result<Generator> generator = batcher.submit(std::move(session), random_options(12, 3));
+        if (!generator) {
+          wrong += generator.error().code == ErrorCode::queue_full ? 0 : 1;
+          ++refused;
+          continue;
+        }
+        if ((i + t) % 5 == 0) continue;  // dropped at once
+        if ((i + t) % 5 == 1) generator->cancel();
+        int pieces = 0;
+        while (const Piece* piece = generator->next().value()) {
+          wrong += piece->token == expected[prompt.size() + static_cast<std::size_t>(pieces)] ? 0 : 1;
+          ++pieces;
+        }
+        if ((i + t) % 5 != 1) wrong += pieces == 12 ? 0 : 1;
+        const Session back = std::move(*generator).release().value();
+        wrong += back.tokens().size() == prompt.size() + static_cast<std::size_t>(pieces) ? 0 : 1;
+        ++completed;
+        static_cast<void>(batcher.stats());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(completed + refused >= 6 * 32);
+  CHECK(completed > 0);
+  CHECK(all_pages_back(batcher));
+  const BatchStats stats = batcher.stats();
+  CHECK(stats.submitted == stats.completed + stats.cancelled + stats.failed);
+}
