@@ -1,4 +1,4 @@
-#include "llminfer/batcher.hpp"
+#include <llminfer/batcher.hpp>
 
 #include <algorithm>
 #include <thread>

@@ -1,5 +1,5 @@
 // Many requests in one batch: the same tokens and logits as alone, whatever happens around them.
-#include "llminfer/batcher.hpp"
+#include <llminfer/batcher.hpp>
 
 #include <atomic>
 #include <random>
