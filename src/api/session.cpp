@@ -123,8 +123,8 @@ Result<Generator> Session::generate(GenerateOptions options) & {
 Result<Session> Session::fork() const {
   return api::guard("Session::fork", [&] {
     body_->require_idle();
-    auto other = std::make_shared<Body>(body_->model, body_->pool, body_->sequence->context(),
-                                        body_->sequence->paging());
+    auto other =
+        std::make_shared<Body>(body_->model, body_->pool, body_->sequence->context(), body_->sequence->paging());
     const std::lock_guard<std::mutex> lock(body_->pool->mutex());
     other->sequence->share(*body_->sequence);
     if (body_->logits_current()) {
