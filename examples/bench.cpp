@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/batch.h"
 #include "bench/measure.h"
 #include "common/bandwidth.h"
 #include "common/format.h"
@@ -34,6 +35,7 @@ struct Options {
 
 struct Rounds {
   std::vector<double> prefill{}, decode{}, bandwidth{};
+  std::vector<std::vector<double>> batch{};  // one list an entry of Options::batch
 };
 
 struct Report {
@@ -61,12 +63,16 @@ Rounds measure(const Options& options, const llminfer::Model& model, int threads
   ReadBandwidth bandwidth(threads);
   ProgressLine line(options.model.progress);
   Rounds rounds;
+  rounds.batch.resize(options.batch.size());
   for (int round = 0; round < options.rounds; ++round) {
     line.show(print("round %d of %d", round + 1, options.rounds));
     if (options.prompt > 0) rounds.prefill.push_back(prefill_speed(model, options.prompt, stop));
     if (options.generate > 0) {
       rounds.decode.push_back(decode_speed(model, options.depth, options.generate, stop));
       rounds.bandwidth.push_back(bandwidth.measure());
+    }
+    for (std::size_t i = 0; i < options.batch.size(); ++i) {
+      rounds.batch[i].push_back(batch_speed(model, options.batch[i], stop));
     }
   }
   return rounds;
@@ -76,9 +82,16 @@ Report run(const Options& options, const std::stop_token& stop) {
   Report report;
   const llminfer::Device device = open_device(options.model);
   report.device = device.info().value();
-  const int context = std::max({options.prompt, options.depth + options.generate + 1, 21});
+  int context = std::max({options.prompt, options.depth + options.generate + 1, 21});
+  int sequences = 1;
+  for (const int n : options.batch) sequences = std::max(sequences, n);
+  if (!options.batch.empty()) context = std::max(context, batch_prompt + batch_generate + 1);
+  llminfer::LoadOptions load;
+  load.context = context;
+  load.max_sequences = std::max(load.max_sequences, sequences);
+  load.max_step_tokens = std::max(load.max_step_tokens, sequences);
   const Stopwatch watch;
-  const llminfer::Model model = load_model(options.model, device, {.context = context}, stop);
+  const llminfer::Model model = load_model(options.model, device, load, stop);
   report.load = watch.seconds();
   report.first_token = report.load + first_token_time(model, stop);
   report.rounds = measure(options, model, report.device.threads, stop);
@@ -104,6 +117,9 @@ void print_json(const Options& options, const Report& report) {
                      {"read_bandwidth_gb_s", median(report.rounds.bandwidth) / 1e9},
                      {"bandwidth_share", report.share()}};
   }
+  for (std::size_t i = 0; i < options.batch.size(); ++i) {
+    all["batch"].push_back({{"sequences", options.batch[i]}, {"tokens_per_s", median(report.rounds.batch[i])}});
+  }
   std::puts(all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
 
@@ -122,12 +138,13 @@ void print_text(const Options& options, const Report& report) {
                 bytes_text(static_cast<std::uint64_t>(report.bytes_per_token)).c_str(), 100 * report.share(),
                 median(report.rounds.bandwidth) / 1e9);
   }
+  for (std::size_t i = 0; i < options.batch.size(); ++i) {
+    std::printf("batch of %-3d %9.1f tokens/s (%d after %d each)\n", options.batch[i], median(report.rounds.batch[i]),
+                batch_generate, batch_prompt);
+  }
 }
 
 int bench(const Options& options) try {
-  if (!options.batch.empty()) {
-    throw UsageError("--batch is unavailable: this version of the library computes one sequence at a time");
-  }
   const Interrupt interrupt;
   const Report report = run(options, interrupt.token());
   options.as_json ? print_json(options, report) : print_text(options, report);
@@ -149,8 +166,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--depth", options.depth, "Decode: tokens in the session before")
       ->check(tokens)
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "Numbers of sequences generated at once; not available in this version")
-      ->delimiter(',');
+  app.add_option("--batch", options.batch,
+                 "Also generate with so many sequences at once, e.g. 1,4,16: 64 tokens each after prompts of 128")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
   app.add_option("--rounds", options.rounds, "Every figure is the median of so many runs")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -175,3 +175,70 @@ TEST_CASE("a step allocates nothing") {
   CHECK(left == 1L << 40);
   CHECK(pieces == 40);
 }
+
+TEST_CASE("a batcher survives each allocation that fails") {
+  LoadOptions load;
+  load.max_sequences = 4;
+  const Model model = tests::tiny_model(tests::cpu(1), load);
+  const std::vector<Token> prompt = tests::some_tokens(20, 16);
+  BatcherOptions options;
+  options.kv_bytes = static_cast<std::size_t>(model.info().memory.kv_per_token) * 32 * 6;
+  options.max_sequences = 4;
+  options.pieces_ahead = 2;
+  const long failures = fail_each([&]() -> std::optional<ErrorCode> {
+    Result<Batcher> batcher = Batcher::start(model, options);
+    if (!batcher) return batcher.error().code;
+    Result<Session> session = batcher->open_session();
+    if (!session) return session.error().code;
+    const Result<void> appended = session->append(prompt);
+    if (!appended) return appended.error().code;
+    GenerateOptions generate;
+    generate.max_tokens = 6;
+    generate.ignore_end_of_text = true;
+    try {
+      generate.stop = {"a stop string that is longer than a short one"};
+    } catch (const std::bad_alloc&) {
+      return ErrorCode::out_of_memory;  // the caller's own vector
+    }
+    Result<Generator> generator = batcher->submit(std::move(*session), std::move(generate));
+    if (!generator) return session->tokens().size() == prompt.size() ? generator.error().code : ErrorCode::corrupt;
+    for (;;) {
+      const Result<const Piece*> piece = generator->next();
+      if (!piece) return piece.error().code;
+      if (*piece == nullptr) return std::nullopt;
+    }
+  });
+  CHECK(failures > 20);
+}
+
+TEST_CASE("a batcher's steps allocate nothing") {
+  LoadOptions load;
+  load.max_sequences = 4;
+  const Model model = tests::tiny_model(tests::cpu(2), load);
+  BatcherOptions options;
+  options.kv_bytes = static_cast<std::size_t>(model.info().memory.kv_per_token) * 32 * 6;  // too few: preemptions too
+  options.max_sequences = 4;
+  options.pieces_ahead = 8;
+  Batcher batcher = Batcher::start(model, options).value();
+  std::vector<Generator> generators;
+  for (int i = 0; i < 4; ++i) {
+    Session session = batcher.open_session().value();
+    session.append(tests::some_tokens(20, 16)).value();
+    GenerateOptions generate;
+    generate.max_tokens = 80;
+    generate.ignore_end_of_text = true;
+    generate.sampling.temperature = 0.8F;
+    generators.push_back(batcher.submit(std::move(session), generate).value());
+  }
+  fail_in.store(1L << 40);
+  int pieces = 0;
+  for (int i = 0; i < 4 * 80; ++i) {
+    const Result<const Piece*> piece = generators[static_cast<std::size_t>(i % 4)].next();
+    if (!piece || *piece == nullptr) break;
+    ++pieces;
+  }
+  const long left = fail_in.exchange(0);
+  CHECK(left == 1L << 40);
+  CHECK(pieces == 4 * 80);
+  CHECK(batcher.stats().preemptions > 0);
+}
