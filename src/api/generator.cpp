@@ -45,7 +45,7 @@ void SoloGenerator::finish(Finish reason) noexcept {
   ended_ = true;
   generation_.end(reason);
   outcome_.finish = *generation_.finished();
-  const std::lock_guard<std::mutex> lock(session_->pool->mutex());
+  const runtime::PoolLock lock(*session_->pool);
   if (handed_out_) generation_.pop_front();
   handed_out_ = false;
   generation_.drop_waiting(*session_->sequence);
@@ -76,7 +76,7 @@ Result<void> SoloGenerator::advance(const std::stop_token& stop) {
     if (computed == Session::Body::End::cancelled) generation_.end(Finish::cancelled);
     if (computed == Session::Body::End::deadline) generation_.end(Finish::deadline);
     if (computed != Session::Body::End::done) return {};
-    const std::lock_guard<std::mutex> lock(session_->pool->mutex());
+    const runtime::PoolLock lock(*session_->pool);
     return generation_.step(session_->logits(), session_->sampler, *session_->sequence);
   });
 }

@@ -125,7 +125,7 @@ Result<Session> Session::fork() const {
     body_->require_idle();
     auto other =
         std::make_shared<Body>(body_->model, body_->pool, body_->sequence->context(), body_->sequence->paging());
-    const std::lock_guard<std::mutex> lock(body_->pool->mutex());
+    const runtime::PoolLock lock(*body_->pool);
     other->sequence->share(*body_->sequence);
     if (body_->logits_current()) {
       std::copy_n(body_->rows.data(), body_->pool->graph().vocabulary, other->rows.data());

@@ -42,7 +42,7 @@ Session::Body::Body(Model model_in, std::shared_ptr<runtime::Pool> pool_in, int 
 }
 
 Session::Body::~Body() {
-  const std::lock_guard<std::mutex> lock(pool->mutex());
+  const runtime::PoolLock lock(*pool);
   sequence.reset();
 }
 
@@ -52,7 +52,7 @@ backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, std::s
   plan_.items.assign(1, {sequence.get(), count, wanted});
   backend::StepOutputs outputs;
   outputs.values = out;
-  const std::lock_guard<std::mutex> lock(pool->mutex());
+  const runtime::PoolLock lock(*pool);
   require_room(sequence->reserve(sequence->computed() + count));
   return pool->executor().run(*pool, plan_, outputs, flag);
 }
@@ -61,7 +61,7 @@ Session::Body::End Session::Body::compute(const std::stop_token& stop, backend::
                                           std::optional<Clock::time_point> deadline) {
   if (logits_current()) return End::done;
   if (sequence->computed() == sequence->size()) {  // computed, but its logits are gone
-    const std::lock_guard<std::mutex> lock(pool->mutex());
+    const runtime::PoolLock lock(*pool);
     require_room(sequence->recompute_last());
   }
   while (sequence->computed() < sequence->size()) {
@@ -96,7 +96,7 @@ void Session::Body::append(std::span<const Token> tokens) {
     require_room(sequence->append(tokens));
     return;
   }
-  const std::lock_guard<std::mutex> lock(pool->mutex());
+  const runtime::PoolLock lock(*pool);
   require_room(sequence->append(tokens));
 }
 
@@ -104,7 +104,7 @@ void Session::Body::rewind(int tokens) {
   if (tokens < 0 || tokens > sequence->size()) {
     core::fail(ErrorCode::invalid_argument, "cannot go back to {} tokens of a history of {}", tokens, sequence->size());
   }
-  const std::lock_guard<std::mutex> lock(pool->mutex());
+  const runtime::PoolLock lock(*pool);
   sequence->rewind(tokens);
   sequence->trim();
 }

@@ -174,7 +174,7 @@ void BatchEngine::reclaim(BatchRequest& request, bool had_one) {
   parking_.unpark(request.parked);
   const std::size_t ahead = request.queue.size() - (had_one ? 1 : 0);
   request.sequence.rewind(request.sequence.size() - static_cast<std::int32_t>(ahead));
-  const std::lock_guard<std::mutex> lock(pool_->mutex());
+  const PoolLock lock(*pool_);
   request.sequence.trim();
 }
 
@@ -306,6 +306,7 @@ void BatchEngine::wait_for_work(std::unique_lock<std::mutex>& lock) noexcept {
 // The loop, without the mutex.
 
 void BatchEngine::plan() noexcept {
+  pool_->give_way();
   const std::lock_guard<std::mutex> lock(pool_->mutex());
   views_.clear();
   for (const auto& request : live_) {

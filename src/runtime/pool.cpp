@@ -1,5 +1,7 @@
 #include "runtime/pool.h"
 
+#include <thread>
+
 #include "core/fail.h"
 #include "runtime/executor.h"
 
@@ -16,5 +18,10 @@ Pool::Pool(PoolOptions options) : options_(std::move(options)) {
 }
 
 Pool::~Pool() = default;
+
+void Pool::give_way() const noexcept {
+  // Bounded: a waiter that gets no processor must not stop the batch.
+  for (int i = 0; i < 1000 && waiting_.load(std::memory_order_relaxed) > 0; ++i) std::this_thread::yield();
+}
 
 }  // namespace llminfer::runtime

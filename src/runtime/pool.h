@@ -1,6 +1,7 @@
 // Memory that a Session and its forks, or a Batcher, share: pages with their storage, a workspace, and the lock.
 #pragma once
 
+#include <atomic>
 #include <llminfer/backend/backend.hpp>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,8 @@ class Pool {
   std::size_t groups() const noexcept { return pools_.size(); }
 
   std::mutex& mutex() noexcept { return mutex_; }
+  /// For a thread that takes the mutex again and again (a batch's loop): lets those that wait in a PoolLock go first.
+  void give_way() const noexcept;
   PagePool& pages(std::size_t group) noexcept { return pools_[group]; }
   const PagePool& pages(std::size_t group) const noexcept { return pools_[group]; }
   backend::KvStorage& storage() noexcept { return *storage_; }
@@ -55,6 +58,25 @@ class Pool {
   std::unique_ptr<backend::Workspace> workspace_;
   std::unique_ptr<Executor> executor_;
   std::mutex mutex_;
+  std::atomic<int> waiting_{0};
+
+  friend class PoolLock;
+};
+
+/// The mutex of a pool, taken by somebody who is not a loop over steps.
+class PoolLock {
+ public:
+  explicit PoolLock(Pool& pool) : mutex_(pool.mutex_) {
+    pool.waiting_.fetch_add(1, std::memory_order_relaxed);
+    mutex_.lock();
+    pool.waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  PoolLock(const PoolLock&) = delete;
+  PoolLock& operator=(const PoolLock&) = delete;
+  ~PoolLock() { mutex_.unlock(); }
+
+ private:
+  std::mutex& mutex_;
 };
 
 }  // namespace llminfer::runtime

@@ -413,6 +413,40 @@ TEST_CASE("destruction ends requests in flight as cancelled") {
   }
 }
 
+TEST_CASE("sessions of the batcher's memory are used beside its steps") {
+  const Model model = open_tiny();
+  Batcher batcher = Batcher::start(model, small(model, 60)).value();
+  std::atomic<bool> stop{false};
+  std::atomic<int> ends{0};
+  const std::vector<Token> prompt = some_tokens(30, 16);
+  const std::function<void()> again = [&] {  // requests follow each other, so that steps never pause
+    if (stop) return;
+    const auto ticket = batcher.submit(
+        ready_session(batcher, prompt), random_options(60, 3), [](const Piece&) { return true; },
+        [&](Result<Outcome>, Session) {
+          ++ends;
+          again();
+        });
+    static_cast<void>(ticket);
+  };
+  for (int i = 0; i < 4; ++i) again();
+  Session session = ready_session(batcher, prompt);
+  session.prefill().value();
+  const std::vector<float> expected(session.logits().begin(), session.logits().end());
+  const std::uint64_t before = batcher.stats().steps;
+  for (int i = 0; i < 20; ++i) {
+    Session fork = session.fork().value();
+    fork.rewind(10).value();
+    fork.append(std::span(prompt).subspan(10)).value();
+    CHECK(last_logits(fork) == expected);
+  }
+  // Five turns at the lock each; without a right of way it could be thousands of steps.
+  CHECK(batcher.stats().steps - before < 2000);
+  stop = true;
+  session.rewind(0).value();
+  CHECK(all_pages_back(batcher));
+}
+
 TEST_CASE("submissions from several threads") {
   const Model model = open_tiny();
   BatcherOptions options = small(model, 12);
