@@ -17,9 +17,11 @@ class Planner {
     out_.fail.clear();
     out_.items.clear();
     out_.order.clear();
+    out_.levels.clear();
     out_.marks.assign(state_.requests.size(), Mark::none);
     for (std::size_t i = 0; i < state_.requests.size(); ++i) {
       out_.order.push_back(static_cast<std::int32_t>(i));
+      out_.levels.push_back(level_of(state_.requests[i]));
       running_ += state_.requests[i].running ? 1 : 0;
     }
     std::sort(out_.order.begin(), out_.order.end(), [this](std::int32_t a, std::int32_t b) { return before(a, b); });
@@ -37,10 +39,11 @@ class Planner {
   bool gone(std::int32_t i) noexcept { return (mark(i) & (Mark::preempted | Mark::failed)) != 0; }
   bool runs(std::int32_t i) noexcept { return !gone(i) && (at(i).running || (mark(i) & Mark::admitted) != 0); }
 
-  std::int64_t level(std::int32_t i) const noexcept {
-    const std::uint64_t age = state_.step - std::min(state_.step, at(i).arrival_step);
-    return std::int64_t{at(i).priority} + static_cast<std::int64_t>(age / std::max<std::uint64_t>(1, limits_.aging));
+  std::int64_t level_of(const ScheduledRequest& request) const noexcept {
+    const std::uint64_t age = state_.step - std::min(state_.step, request.arrival_step);
+    return std::int64_t{request.priority} + static_cast<std::int64_t>(age / std::max<std::uint64_t>(1, limits_.aging));
   }
+  std::int64_t level(std::int32_t i) const noexcept { return out_.levels[static_cast<std::size_t>(i)]; }
   bool before(std::int32_t a, std::int32_t b) const noexcept {
     const std::int64_t level_a = level(a);
     const std::int64_t level_b = level(b);
@@ -156,6 +159,8 @@ class Planner {
 
   void share_tokens() noexcept {
     // The order by rank has done its work; now by priority, then by what each got for its weight.
+    const auto idle = [this](std::int32_t i) { return !runs(i) || !at(i).ready; };
+    out_.order.erase(std::remove_if(out_.order.begin(), out_.order.end(), idle), out_.order.end());
     std::sort(out_.order.begin(), out_.order.end(), [this](std::int32_t a, std::int32_t b) {
       if (level(a) != level(b)) return level(a) > level(b);
       if (at(a).served < at(b).served || at(b).served < at(a).served) return at(a).served < at(b).served;
@@ -163,10 +168,7 @@ class Planner {
     });
     std::int32_t generating = 0;
     std::int32_t chunks = 0;
-    for (const std::int32_t i : out_.order) {
-      if (!runs(i) || !at(i).ready) continue;
-      (left(i) == 1 ? generating : chunks) += 1;
-    }
+    for (const std::int32_t i : out_.order) (left(i) == 1 ? generating : chunks) += 1;
     std::int32_t budget = limits_.step_tokens;
     // At least an eighth of the step for chunks; of a step of one token every second one.
     std::int32_t kept = chunks == 0 ? 0 : budget > 1 ? std::max(1, budget / 8) : static_cast<int>(state_.step % 2);
@@ -182,7 +184,7 @@ class Planner {
     std::int32_t used = 0;
     for (const std::int32_t i : out_.order) {
       if (used == budget) break;
-      if (!runs(i) || !at(i).ready || (left(i) == 1) != generating) continue;
+      if ((left(i) == 1) != generating) continue;
       const std::int32_t count = std::min(left(i), budget - used);
       out_.items.push_back({i, count});
       used += count;
@@ -206,6 +208,7 @@ void Schedule::reserve(std::size_t requests) {
   items.reserve(requests);
   order.reserve(requests);
   marks.reserve(requests);
+  levels.reserve(requests);
 }
 
 void schedule(const SchedulerLimits& limits, const SchedulerState& state, Schedule& out) noexcept {

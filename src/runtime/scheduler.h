@@ -62,6 +62,7 @@ struct Schedule {
   // Scratch of schedule(), here so that it is reserved once.
   std::vector<std::int32_t> order{};
   std::vector<std::uint8_t> marks{};
+  std::vector<std::int64_t> levels{};
 
   /// Room for `requests` requests; after this schedule() allocates nothing.
   void reserve(std::size_t requests);
