@@ -1,11 +1,11 @@
 #include <llminfer/batcher.hpp>
 
 #include <algorithm>
-#include <thread>
 
 #include "api/batched_generator.h"
 #include "api/guard.h"
 #include "core/fail.h"
+#include "core/thread.h"
 
 namespace llminfer {
 inline namespace v0 {
@@ -81,17 +81,13 @@ class Batcher::Body {
  public:
   Body(Model model_in, BatcherOptions options_in)
       : model(std::move(model_in)), options(options_in), engine(make_engine(*model.body(), options)) {
-    thread = std::thread([loop = engine] { loop->run(); });
+    thread = std::make_unique<core::Thread>([loop = engine] { loop->run(); });
   }
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
   ~Body() {
     engine->stop();
-    if (thread.get_id() == std::this_thread::get_id()) {  // destroyed in a callback: the loop ends by itself
-      thread.detach();
-    } else {
-      thread.join();
-    }
+    thread.reset();  // in a callback it does not wait: the loop ends by itself
   }
 
   /// The session to continue: the given one, or its history in a new one of this pool. Throws what is wrong with it.
@@ -103,7 +99,7 @@ class Batcher::Body {
   const Model model;
   const BatcherOptions options;
   const std::shared_ptr<runtime::BatchEngine> engine;
-  std::thread thread;
+  std::unique_ptr<core::Thread> thread;
 };
 
 std::shared_ptr<Session::Body> Batcher::Body::session_for(const Session& session,

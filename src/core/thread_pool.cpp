@@ -2,12 +2,12 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <system_error>
 
 #include "core/fail.h"
+#include "core/signals_blocked.h"
 
 namespace llminfer::core {
 namespace {
@@ -53,25 +53,6 @@ int most_spins_for(int threads) noexcept {
   const unsigned cores = std::thread::hardware_concurrency();  // on Linux, those this process may run on
   return cores != 0 && static_cast<unsigned>(threads) > cores ? least_spins : most_spins_with_cores;
 }
-
-// Workers start with all signals blocked, so that the host's handlers run on the host's threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    blocked_ = ::pthread_sigmask(SIG_SETMASK, &all, &before_) == 0;
-  }
-  ~SignalsBlocked() {
-    if (blocked_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-  bool blocked_ = false;
-};
 
 }  // namespace
 

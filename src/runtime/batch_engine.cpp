@@ -44,7 +44,7 @@ Error make_error(ErrorCode code, const char* message, std::int64_t needed = 0, s
   Error error{code, {}, "Batcher", needed, available};
   try {
     error.message = message;
-  } catch (const std::bad_alloc&) {
+  } catch (...) {  // bad_alloc
   }
   return error;
 }

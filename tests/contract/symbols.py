@@ -25,7 +25,7 @@ CXX = {
     "_ZNSt8ios_base4InitC1Ev": "<iostream>'s static constructor",
 }
 TERMINATE = "_ZSt9terminatev"
-TERMINATE_ALLOWED = re.compile(r"llminfer_core\.dir/thread_pool\.cpp\.o$")
+TERMINATE_ALLOWED = re.compile(r"llminfer_core\.dir/thread(_pool)?\.cpp\.o$")
 # nlohmann-json's reader writes control characters of an error message into a buffer of its own with it.
 SNPRINTF_ALLOWED = re.compile(r"llminfer_chat\.dir/json\.cpp\.o$")
 OTHER = {"getenv", "secure_getenv", "setenv"}
