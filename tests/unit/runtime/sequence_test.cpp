@@ -181,3 +181,69 @@ TEST_CASE("random forks, appends and rewinds agree with plain copies of the hist
   }
   CHECK(refused > 100);  // the pool was full often enough to matter
 }
+
+TEST_CASE("pages at the step: histories wait without pages, lose them and go on") {
+  std::mt19937 random(9);
+  FakePool fake(14);
+  constexpr auto paging = runtime::Paging::at_step;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<std::vector<Token>> histories;
+  const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::size_t action = pick(7);
+    if (sequences.empty() || (action == 0 && sequences.size() < 8)) {
+      sequences.push_back(std::make_unique<Sequence>(fake.pool, 64, paging));
+      histories.emplace_back();
+      if (sequences.size() > 1) {
+        const std::size_t parent = pick(sequences.size() - 1);
+        sequences.back()->share(*sequences[parent]);
+        histories.back() = histories[parent];
+      }
+      continue;
+    }
+    const std::size_t at = pick(sequences.size());
+    Sequence& s = *sequences[at];
+    if (action == 1) {
+      const auto to = static_cast<std::int32_t>(pick(static_cast<std::size_t>(s.size()) + 1));
+      s.rewind(to);
+      histories[at].resize(static_cast<std::size_t>(to));
+      if (pick(2) == 0) s.trim();
+    } else if (action == 2 && sequences.size() > 1) {
+      sequences.erase(sequences.begin() + static_cast<std::ptrdiff_t>(at));
+      histories.erase(histories.begin() + static_cast<std::ptrdiff_t>(at));
+    } else if (action == 3 && pick(3) == 0) {
+      s.evict();
+      REQUIRE((s.pages() == 0 && s.computed() == 0));
+    } else if (action == 4) {
+      const std::vector<Token> more = iota(static_cast<int>(pick(9)), static_cast<Token>(pick(900)));
+      const std::int32_t pages = s.pages();
+      if (s.append(more).kind == Shortage::Kind::none)
+        histories[at].insert(histories[at].end(), more.begin(), more.end());
+      REQUIRE(s.pages() == pages);
+    } else if (s.size() > 0) {
+      if (pick(3) == 0) s.forget_last();
+      const std::int32_t missing = s.missing_pages(s.size());
+      const Shortage shortage = s.reserve(s.size());
+      if (shortage.kind == Shortage::Kind::none) {
+        REQUIRE(s.missing_pages(s.size()) == 0);
+        const auto left = static_cast<std::size_t>(s.size() - s.computed());
+        if (left > 0) REQUIRE(compute(fake, s, std::min(16, 1 + static_cast<std::int32_t>(pick(left)))).ok());
+      } else {
+        REQUIRE(shortage.needed == missing);
+        ++refused;
+      }
+    }
+    std::vector<const Sequence*> all;
+    for (std::size_t k = 0; k < sequences.size(); ++k) {
+      all.push_back(sequences[k].get());
+      REQUIRE(std::equal(histories[k].begin(), histories[k].end(), sequences[k]->tokens().begin(),
+                         sequences[k]->tokens().end()));
+    }
+    check_state(fake, all);
+  }
+  CHECK(refused > 100);
+  Sequence bare(fake.pool, 64, paging);
+  REQUIRE(bare.append(iota(5)).kind == Shortage::Kind::none);
+  CHECK(compute(fake, bare, 5).code == ErrorCode::invalid_argument);  // tokens without pages
+}
