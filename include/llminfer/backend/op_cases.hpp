@@ -17,7 +17,7 @@
 //                               5e-2     quantized weights: inputs may be rounded to int8, by 32 or 256 values
 //   moe_combine                 1e-5
 //   paged_attention             5e-4     f32 cache
-//                               2e-3     f16        2e-2  bf16       5e-2  q8_0, q4_0 (queries may be rounded to int8)
+//                               2e-3     f16        2e-2  bf16       3e-2  q8_0, q4_0 (queries may be rounded to int8)
 //   whole decoder               1e-3     f32 weights and cache
 //                               2e-1     quantized: the errors of a product pass through several more
 //   arg_max, top_k              ids must be equal, scores and log-sum-exp 1e-5

@@ -34,11 +34,11 @@ std::int64_t block_bytes(KvType type, std::int32_t width, const char* side) {
     case KvType::automatic:
       break;
   }
-  if (per_32 == 0 || width % 32 != 0) {
+  if (per_32 == 0) {
     core::fail(ErrorCode::unsupported_type, "KV cache: {} of width {} cannot be stored as {}", side, width,
                to_string(type));
   }
-  return product(width / 32, per_32 * kv_page);
+  return product((std::int64_t{width} + 31) / 32, per_32 * kv_page);
 }
 
 }  // namespace

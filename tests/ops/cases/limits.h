@@ -32,7 +32,7 @@ constexpr double side(KvType type) {
     case KvType::bf16:
       return 2e-2;
     default:
-      return 5e-2;
+      return 3e-2;
   }
 }
 constexpr double attention(backend::KvFormat format) { return std::max(side(format.k), side(format.v)); }
