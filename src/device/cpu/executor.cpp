@@ -45,7 +45,7 @@ std::int64_t Executor::now() const noexcept { return profile_ != nullptr ? core:
 
 void Executor::work(int thread, int threads) noexcept {
   core::ThreadPool& pool = *program_.engine().pool;
-  const std::vector<Phase>& phases = program_.schedule().phases;
+  const core::Vector<Phase>& phases = program_.schedule().phases;
   const std::size_t count = program_.phases_for(outputs_.kind);
   angles(thread, threads);
   for (std::size_t p = 0; p < count; ++p) {

@@ -108,8 +108,8 @@ CpuProgram::CpuProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const bac
     : engine_(std::move(engine)), graph_(std::move(graph)), limits_(options.limits) {
   graph::check(*graph_);
   check_supported(*graph_, limits_);
-  schedule_ = make_schedule(*graph_, limits_);
-  weights_ = plan_weights(*graph_);
+  schedule_ = make_schedule(*graph_, limits_, engine_->memory);
+  weights_ = plan_weights(*graph_, engine_->memory);
   plan_ = plan_workspace(*graph_, limits_, schedule_, weights_, engine_->pool->threads());
   hidden_phases_ = schedule_.phases.size();
   for (std::size_t p = 0; p < schedule_.phases.size(); ++p) {
@@ -119,7 +119,7 @@ CpuProgram::CpuProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const bac
       if (io.out == graph_->hidden && io.out != backend::none) hidden_phases_ = p + 1;
       for (backend::ValueId in : io.in) logits_read_ = logits_read_ || (in == graph_->logits && in != backend::none);
     }
-    for (const RowStep& step : phase.steps) {
+    for (const RowStep& step : schedule_.steps_of(phase)) {
       logits_read_ = logits_read_ || (step.quantize == graph_->logits && step.quantize != backend::none);
     }
   }

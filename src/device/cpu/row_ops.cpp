@@ -127,7 +127,7 @@ void Executor::rows(const Phase& phase, int thread, int threads) noexcept {
       const auto end = [&] { return batch_.sequences[sequence].first + batch_.sequences[sequence].count; };
       while (sequence + 1 < batch_.sequences.size() && r >= end()) ++sequence;
     }
-    for (const RowStep& step : phase.steps) {
+    for (const RowStep& step : program_.schedule().steps_of(phase)) {
       if (step.op != backend::none) {
         std::visit(RowOp{*this, r, sequence, thread}, program_.graph().ops[static_cast<std::size_t>(step.op)]);
       } else {

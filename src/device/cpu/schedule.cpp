@@ -22,8 +22,19 @@ PhaseKind kind_of(const backend::Op& op) {
 
 class Scheduler {
  public:
-  Scheduler(const backend::Graph& graph, const backend::Limits& limits)
-      : graph_(graph), limits_(limits), quantized_(graph.values.size(), false), writer_(graph.values.size(), none) {}
+  Scheduler(const backend::Graph& graph, const backend::Limits& limits, const std::shared_ptr<core::Memory>& memory)
+      : graph_(graph),
+        limits_(limits),
+        memory_(memory),
+        quantized_(graph.values.size(), 0, memory),
+        writer_(graph.values.size(), none, memory),
+        schedule_{core::Vector<Phase>(memory), core::Vector<RowStep>(memory), core::Vector<std::uint64_t>(memory),
+                  core::Vector<std::uint64_t>(memory)} {
+    // At most a phase or step for each op, and one for the quantized form of each value.
+    const std::size_t most = graph.ops.size() + graph.values.size();
+    schedule_.phases.reserve(most);
+    schedule_.steps.reserve(most);
+  }
 
   Schedule run() {
     find_quantized();
@@ -39,6 +50,7 @@ class Scheduler {
     std::int32_t first = 0;
     std::int32_t last = 0;
     std::uint64_t* at = nullptr;
+    std::size_t order = 0;  // among those of equal size
   };
 
   const backend::Value& value(ValueId id) const { return graph_.values[static_cast<std::size_t>(id)]; }
@@ -58,7 +70,7 @@ class Scheduler {
   void find_quantized() {
     for (const backend::Op& op : graph_.ops) {
       ValueId in = none;
-      if (reads_quantized(op, in)) quantized_[static_cast<std::size_t>(in)] = true;
+      if (reads_quantized(op, in)) quantized_[static_cast<std::size_t>(in)] = 1;
     }
   }
 
@@ -89,7 +101,8 @@ class Scheduler {
       phase.kind = kind;
       phase.rows = rows;
       phase.first_op = op;
-      schedule_.phases.push_back(std::move(phase));
+      phase.first_step = static_cast<std::int32_t>(schedule_.steps.size());
+      schedule_.phases.push_back(phase);
     }
     return schedule_.phases.back();
   }
@@ -100,11 +113,11 @@ class Scheduler {
     const bool join = !schedule_.phases.empty() && joins(schedule_.phases.back(), kind, op);
     Phase& phase = phase_for(kind, rows_of(op), join, index);
     ++phase.op_count;
-    if (kind == PhaseKind::rows) phase.steps.push_back({index, none});
+    if (kind == PhaseKind::rows) add_step(phase, {index, none});
     const ValueId out = graph::io_of(op).out;
     if (out == none) return;
     writer_[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(schedule_.phases.size()) - 1;
-    if (quantized_[static_cast<std::size_t>(out)]) add_quantize(out, kind, index);
+    if (quantized_[static_cast<std::size_t>(out)] != 0) add_quantize(out, kind, index);
   }
 
   void add_quantize(ValueId id, PhaseKind writer, std::int32_t op) {
@@ -112,7 +125,13 @@ class Scheduler {
       core::fail(ErrorCode::unsupported_type, "a quantized matmul over {} columns, no multiple of 32", value(id).width);
     }
     Phase& phase = phase_for(PhaseKind::rows, value(id).rows, writer == PhaseKind::rows, op + 1);
-    phase.steps.push_back({none, id});
+    add_step(phase, {none, id});
+  }
+
+  /// `phase` is the last one.
+  void add_step(Phase& phase, RowStep step) {
+    schedule_.steps.push_back(step);
+    ++phase.step_count;
   }
 
   std::int64_t row_limit(ValueId id) const {
@@ -131,8 +150,9 @@ class Scheduler {
     const std::size_t n = graph_.values.size();
     schedule_.value_at.assign(n, no_place);
     schedule_.quant_at.assign(n, no_place);
-    std::vector<std::int32_t> first(n, -1), last(n, -1), quant_first(n, -1), quant_last(n, -1);
-    const auto touch = [](std::vector<std::int32_t>& from, std::vector<std::int32_t>& to, ValueId id, std::int32_t p) {
+    using Phases = core::Vector<std::int32_t>;
+    Phases first(n, -1, memory_), last(n, -1, memory_), quant_first(n, -1, memory_), quant_last(n, -1, memory_);
+    const auto touch = [](Phases& from, Phases& to, ValueId id, std::int32_t p) {
       if (id == none) return;
       const std::size_t i = static_cast<std::size_t>(id);
       if (from[i] < 0) from[i] = p;
@@ -152,7 +172,7 @@ class Scheduler {
         }
         touch(first, last, io.out, at);
       }
-      for (const RowStep& step : phase.steps) {
+      for (const RowStep& step : schedule_.steps_of(phase)) {
         touch(first, last, step.quantize, at);
         touch(quant_first, quant_last, step.quantize, at);
       }
@@ -161,22 +181,26 @@ class Scheduler {
     touch(first, last, graph_.logits, end);
     touch(first, last, graph_.hidden, end);
 
-    std::vector<Item> items;
+    core::Vector<Item> items(memory_);
+    items.reserve(2 * n);
     for (std::size_t i = 0; i < n; ++i) {
       const ValueId id = static_cast<ValueId>(i);
-      if (first[i] >= 0) items.push_back({value_bytes(id), first[i], last[i], &schedule_.value_at[i]});
+      if (first[i] >= 0) items.push_back({value_bytes(id), first[i], last[i], &schedule_.value_at[i], items.size()});
       if (quant_first[i] >= 0) {
-        items.push_back(
-            {quant_bytes(row_limit(id), value(id).width), quant_first[i], quant_last[i], &schedule_.quant_at[i]});
+        items.push_back({quant_bytes(row_limit(id), value(id).width), quant_first[i], quant_last[i],
+                         &schedule_.quant_at[i], items.size()});
       }
     }
     place_items(items);
   }
 
   /// Largest first, each at the lowest offset that is free during its life.
-  void place_items(std::vector<Item>& items) {
-    std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.bytes > b.bytes; });
-    std::vector<const Item*> placed;  // by offset
+  void place_items(core::Vector<Item>& items) {
+    // In the order of the values where sizes are equal; std::stable_sort would take memory that is not counted.
+    std::sort(items.begin(), items.end(),
+              [](const Item& a, const Item& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.order < b.order; });
+    core::Vector<const Item*> placed(memory_);  // by offset
+    placed.reserve(items.size());
     for (Item& item : items) {
       std::uint64_t at = 0;
       for (const Item* other : placed) {
@@ -194,9 +218,10 @@ class Scheduler {
 
   const backend::Graph& graph_;
   const backend::Limits& limits_;
-  std::vector<bool> quantized_;
-  std::vector<std::int32_t> writer_;  // phase that writes each value
-  Schedule schedule_{};
+  const std::shared_ptr<core::Memory>& memory_;
+  core::Vector<std::uint8_t> quantized_;  // whether an op reads the quantized form of each value
+  core::Vector<std::int32_t> writer_;     // phase that writes each value
+  Schedule schedule_;
 };
 
 }  // namespace
@@ -206,8 +231,9 @@ std::uint64_t quant_bytes(std::int64_t rows, std::int64_t width) noexcept {
   return static_cast<std::uint64_t>((rows * (width + 12 * blocks) + 255) / 64 * 64);
 }
 
-Schedule make_schedule(const backend::Graph& graph, const backend::Limits& limits) {
-  return Scheduler(graph, limits).run();
+Schedule make_schedule(const backend::Graph& graph, const backend::Limits& limits,
+                       const std::shared_ptr<core::Memory>& memory) {
+  return Scheduler(graph, limits, memory).run();
 }
 
 }  // namespace llminfer::cpu

@@ -19,7 +19,7 @@ constexpr std::int64_t read_bytes = std::int64_t{1} << 20;
 
 /// Marks which forms of each weight the ops read.
 struct Uses {
-  std::vector<PlacedWeight>& weights;
+  core::Vector<PlacedWeight>& weights;
 
   void matrix(backend::WeightId id) { weights[static_cast<std::size_t>(id)].matrix = true; }
   void vector(backend::WeightId id) {
@@ -89,7 +89,7 @@ std::int64_t row_bytes_of(const backend::Weight& weight) {
       quant::try_row_bytes(weight.type, static_cast<std::uint64_t>(weight.columns)).value_or(0));
 }
 
-void add_chunks(const backend::Graph& graph, backend::WeightId id, bool matrix, std::vector<Chunk>& chunks) {
+void add_chunks(const backend::Graph& graph, backend::WeightId id, bool matrix, core::Vector<Chunk>& chunks) {
   const backend::Weight& weight = graph.weights[static_cast<std::size_t>(id)];
   const std::int64_t panels = std::max<std::int64_t>(1, read_bytes / (row_bytes_of(weight) * panel_rows));
   const std::int64_t step = panels * panel_rows;
@@ -104,8 +104,8 @@ void add_chunks(const backend::Graph& graph, backend::WeightId id, bool matrix, 
 class Packer {
  public:
   Packer(const backend::Graph& graph, const WeightPlan& plan, const backend::WeightReader& reader,
-         const backend::CompileOptions& options, std::byte* arena)
-      : graph_(graph), plan_(plan), reader_(reader), options_(options), arena_(arena) {
+         const backend::CompileOptions& options, std::byte* arena, const std::shared_ptr<core::Memory>& memory)
+      : graph_(graph), plan_(plan), reader_(reader), options_(options), arena_(arena), chunks_(memory) {
     for (std::size_t i = 0; i < plan.weights.size(); ++i) {
       if (plan.weights[i].matrix) add_chunks(graph, static_cast<backend::WeightId>(i), true, chunks_);
       if (plan.weights[i].vector) add_chunks(graph, static_cast<backend::WeightId>(i), false, chunks_);
@@ -179,7 +179,7 @@ class Packer {
   const backend::WeightReader& reader_;
   const backend::CompileOptions& options_;
   std::byte* arena_;
-  std::vector<Chunk> chunks_{};
+  core::Vector<Chunk> chunks_;
   std::int64_t total_ = 0;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::int64_t> done_{0};
@@ -190,9 +190,8 @@ class Packer {
 
 }  // namespace
 
-WeightPlan plan_weights(const backend::Graph& graph) {
-  WeightPlan plan;
-  plan.weights.resize(graph.weights.size());
+WeightPlan plan_weights(const backend::Graph& graph, const std::shared_ptr<core::Memory>& memory) {
+  WeightPlan plan{core::Vector<PlacedWeight>(graph.weights.size(), memory), 0};
   for (const backend::Op& op : graph.ops) std::visit(Uses{plan.weights}, op);
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     if (plan.weights[i].matrix || plan.weights[i].vector) place_weight(graph.weights[i], plan.weights[i], plan.bytes);
@@ -205,7 +204,7 @@ core::Buffer pack_weights(const backend::Graph& graph, const WeightPlan& plan, c
                           const std::shared_ptr<core::Memory>& memory) {
   core::Buffer arena = core::Buffer::make(
       memory, core::cast_or_fail<std::size_t>(plan.bytes, "bytes of packed weights", ErrorCode::out_of_memory));
-  Packer packer(graph, plan, reader, options, arena.data());
+  Packer packer(graph, plan, reader, options, arena.data(), memory);
   const std::size_t each = (packer.buffer_bytes() + 63) / 64 * 64;
   core::Buffer buffers =
       core::Buffer::make(memory, core::mul_or_fail(each, static_cast<std::size_t>(pool.threads()),

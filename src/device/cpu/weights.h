@@ -4,12 +4,12 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
-#include <vector>
 
 #include <llminfer/backend/backend.hpp>
 
 #include "core/memory.h"
 #include "core/thread_pool.h"
+#include "core/vector.h"
 #include "device/cpu/panel_layout.h"
 #include "device/cpu/slab.h"
 
@@ -34,12 +34,12 @@ struct PlacedWeight {
 };
 
 struct WeightPlan {
-  std::vector<PlacedWeight> weights{};
+  core::Vector<PlacedWeight> weights{};
   std::uint64_t bytes = 0;
 };
 
-/// Places every weight that an op reads. Throws unsupported_type or out_of_memory.
-WeightPlan plan_weights(const backend::Graph& graph);
+/// Places every weight that an op reads; the table comes from `memory`. Throws unsupported_type or out_of_memory.
+WeightPlan plan_weights(const backend::Graph& graph, const std::shared_ptr<core::Memory>& memory);
 
 /// Reads and packs all weights into an arena of plan.bytes; every thread of the pool takes its share, through a buffer
 /// of about a MiB of its own. Throws what the reader reports, cancelled, out_of_memory.

@@ -22,9 +22,9 @@ std::int64_t block_bytes(KvType type, int width) {
     case KvType::f32:
       return std::int64_t{128} * width;
     case KvType::q8_0:
-      return std::int64_t{width / 32} * 34 * 32;
+      return std::int64_t{(width + 31) / 32} * 34 * 32;
     case KvType::q4_0:
-      return std::int64_t{width / 32} * 18 * 32;
+      return std::int64_t{(width + 31) / 32} * 18 * 32;
     default:
       return std::int64_t{64} * width;
   }
@@ -174,6 +174,10 @@ std::vector<Shape> shapes() {
     out.push_back(s);
     s = {};
     s.v = type;
+    out.push_back(s);
+    s.k = type;
+    s.k_width = 80;
+    s.v_width = 24;
     out.push_back(s);
   }
   return out;
