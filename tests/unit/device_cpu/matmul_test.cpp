@@ -14,6 +14,8 @@ struct alignas(64) Line {
   std::byte bytes[64];
 };
 
+std::byte* bytes_of(std::vector<Line>& lines) { return reinterpret_cast<std::byte*>(lines.data()); }
+
 /// One packed matrix and some activations, quantized by one table.
 class Case {
  public:
@@ -27,7 +29,7 @@ class Case {
     for (std::int64_t p = 0; p < s.panels; ++p) {
       pack_panel(s, rows_.data() + p * panel_rows * s.row_bytes,
                  static_cast<int>(std::min<std::int64_t>(panel_rows, rows - p * panel_rows)),
-                 arena_.data()->bytes + p * s.panel_bytes);
+                 bytes_of(arena_) + p * s.panel_bytes);
     }
     in_ = random_floats(static_cast<std::size_t>(columns * count), random);
     slab_.resize(slab_bytes(weight_.slab.kind, columns) / 64 + 2);
@@ -37,7 +39,7 @@ class Case {
   std::vector<float>& in() { return in_; }
   std::vector<std::byte>& rows() { return rows_; }
   const PackedShape& shape() const { return weight_.shape; }
-  QuantRows quant() { return QuantRows::at(quant_.data()->bytes, count_, shape().columns); }
+  QuantRows quant() { return QuantRows::at(bytes_of(quant_), count_, shape().columns); }
 
   /// All columns, panels in `parts` pieces as that many threads would take them.
   std::vector<float> run(const Kernels& kernels, int parts, const float* bias = nullptr) {
@@ -55,7 +57,7 @@ class Case {
     }
     for (int t = 0; t < parts; ++t) {
       const core::Share share = core::share_of(shape().panels, t, parts);
-      multiply(kernels, weight_, arena_.data()->bytes, 0, share.begin, share.end, c, bias, slab_.data()->bytes);
+      multiply(kernels, weight_, bytes_of(arena_), 0, share.begin, share.end, c, bias, bytes_of(slab_));
     }
     return out;
   }
@@ -198,7 +200,7 @@ TEST_CASE("all levels and activations at their extremes do not overflow") {
         }
       }
       std::vector<Line> panel(static_cast<std::size_t>(shape.panel_bytes) / 64);
-      pack_panel(shape, filled.data(), 16, panel.data()->bytes);
+      pack_panel(shape, filled.data(), 16, bytes_of(panel));
       PlacedWeight weight;
       weight.shape = shape;
       weight.slab = slab_format(type);
@@ -211,13 +213,13 @@ TEST_CASE("all levels and activations at their extremes do not overflow") {
           int which = 0;
           for (const Kernels* kernels : {&portable, &best}) {
             Columns c;
-            c.quant = QuantRows::at(quant.data()->bytes, count, 256);
+            c.quant = QuantRows::at(bytes_of(quant), count, 256);
             for (std::int64_t i = 0; i < count; ++i) kernels->quantize(in.data() + i * 256, 256, c.quant.row(i));
             out[which].assign(static_cast<std::size_t>(16 * count), 0.0F);
             c.out = out[which++].data();
             c.out_width = 16;
             c.count = count;
-            multiply(*kernels, weight, panel.data()->bytes, 0, 0, 1, c, nullptr, slab.data()->bytes);
+            multiply(*kernels, weight, bytes_of(panel), 0, 0, 1, c, nullptr, bytes_of(slab));
           }
           REQUIRE(same_bits(out[0], out[1]));
           for (std::size_t r = 0; r < 16; ++r) {

@@ -123,7 +123,7 @@ class Runner {
  public:
   Runner(const std::shared_ptr<backend::Backend>& device, const TestModel& model, int tokens, int sequences,
          KvType kv = KvType::f32)
-      : graph_(model.graph()), page_size_(device->info().page_size), sequences_(sequences) {
+      : graph_(model.graph()), page_size_(device->info().page_size) {
     backend::CompileOptions options;
     options.limits = {tokens * sequences, sequences, tokens * sequences};
     program_ = device->compile(graph_, model, options).value();
@@ -190,7 +190,7 @@ class Runner {
 
  private:
   std::shared_ptr<const backend::Graph> graph_;
-  int page_size_, sequences_, pages_each_ = 0;
+  int page_size_, pages_each_ = 0;
   std::shared_ptr<const backend::Program> program_{};
   std::unique_ptr<backend::Workspace> workspace_{};
   std::unique_ptr<backend::KvStorage> kv_{};
