@@ -7,7 +7,8 @@
 
 namespace llminfer::format {
 
-Cursor::Cursor(const Source& source, std::stop_token stop) : source_(source), stop_(std::move(stop)) {
+Cursor::Cursor(const Source& source, std::stop_token stop, std::shared_ptr<core::Memory> memory)
+    : source_(source), stop_(std::move(stop)), memory_(std::move(memory)), buffer_(memory_) {
   if (!source.mapping().empty()) {
     data_ = source.mapping().data();
     filled_ = source.mapping().size();
@@ -50,7 +51,7 @@ void Cursor::append_to(std::string& out, std::uint64_t count) {
   }
 }
 
-void Cursor::append_to(std::vector<std::byte>& out, std::uint64_t count) {
+void Cursor::append_to(core::Vector<std::byte>& out, std::uint64_t count) {
   require(count);
   while (count > 0) {
     const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(count, window));

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/vector.h"
 #include "format/source.h"
 
 namespace llminfer::format {
@@ -22,7 +23,10 @@ class Cursor {
   /// The largest take().
   static constexpr std::size_t window = std::size_t{256} << 10;
 
-  Cursor(const Source& source, std::stop_token stop);
+  /// `memory`: of the window and of what is read through it.
+  Cursor(const Source& source, std::stop_token stop, std::shared_ptr<core::Memory> memory);
+
+  const std::shared_ptr<core::Memory>& memory() const noexcept { return memory_; }
 
   std::uint64_t position() const noexcept { return window_offset_ + at_; }
   std::uint64_t size() const noexcept { return source_.size(); }
@@ -54,7 +58,7 @@ class Cursor {
   void require(std::uint64_t count) const;
   /// Appends the next `count` bytes to `out`, which grows with what was really read.
   void append_to(std::string& out, std::uint64_t count);
-  void append_to(std::vector<std::byte>& out, std::uint64_t count);
+  void append_to(core::Vector<std::byte>& out, std::uint64_t count);
   /// Throws cancelled if a stop was requested.
   void check_stop() const;
 
@@ -65,7 +69,8 @@ class Cursor {
   std::stop_token stop_;
   const char* kind_ = "header";
   std::string_view name_;
-  std::vector<std::byte> buffer_;    // empty when the source is addressable in place
+  std::shared_ptr<core::Memory> memory_;
+  core::Vector<std::byte> buffer_;   // empty when the source is addressable in place
   const std::byte* data_ = nullptr;  // buffer_ or the mapping
   std::uint64_t window_offset_ = 0;  // where data_ lies in the source
   std::size_t filled_ = 0, at_ = 0;  // bytes in data_, bytes of them consumed

@@ -61,8 +61,9 @@ std::uint32_t alignment_of(const Metadata& metadata) {
 
 }  // namespace
 
-GgufPart parse_gguf(const Source& source, std::stop_token stop, bool metadata_only) {
-  Cursor cursor(source, std::move(stop));
+GgufPart parse_gguf(const Source& source, std::stop_token stop, bool metadata_only,
+                    std::shared_ptr<core::Memory> memory) {
+  Cursor cursor(source, std::move(stop), memory);
   cursor.check_stop();
   check_magic(cursor);
   check_version(cursor.number<std::uint32_t>());
@@ -72,7 +73,7 @@ GgufPart parse_gguf(const Source& source, std::stop_token stop, bool metadata_on
   check_count("keys", keys, GgufLimits::keys, least_key, cursor.remaining());
   check_count("tensors", tensors, GgufLimits::tensors, least_tensor, cursor.remaining());
 
-  GgufPart part{parse_metadata(cursor, keys), {}, {}};
+  GgufPart part{parse_metadata(cursor, keys), core::StringTable(memory), core::Vector<TensorInfo>(memory)};
   if (!metadata_only) parse_tensors(cursor, tensors, alignment_of(part.metadata), part);
   return part;
 }

@@ -29,12 +29,14 @@ struct GgufLimits {
 
 struct GgufPart {
   Metadata metadata;
-  core::StringTable tensor_names;   // of tensors[i]
-  std::vector<TensorInfo> tensors;  // name and part still unset, role and layer too; offset from the file's start
+  core::StringTable tensor_names;    // of tensors[i]
+  core::Vector<TensorInfo> tensors;  // name and part still unset, role and layer too; offset from the file's start
 };
 
 /// `metadata_only`: leaves the tensor table unread.
-GgufPart parse_gguf(const Source& source, std::stop_token stop, bool metadata_only = false);
+/// `memory`: of everything that is large.
+GgufPart parse_gguf(const Source& source, std::stop_token stop, bool metadata_only = false,
+                    std::shared_ptr<core::Memory> memory = std::make_shared<core::Memory>());
 
 // The two halves, each in a file of its own.
 Metadata parse_metadata(Cursor& cursor, std::uint64_t keys);

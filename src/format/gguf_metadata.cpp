@@ -111,6 +111,8 @@ Metadata parse_metadata(Cursor& cursor, std::uint64_t keys) {
   std::vector<Value> values;
   for (std::uint64_t i = 0; i < keys; ++i) {
     Value value;
+    value.numbers = core::Vector<std::byte>(cursor.memory());
+    value.strings = core::StringTable(cursor.memory());
     read_key(cursor, i, value);
     read_value(cursor, value);
     check_header_size(cursor, value, 0);

@@ -44,7 +44,7 @@ struct Value {
   std::uint64_t bits = 0;                ///< a number's bytes, low end first
   std::string text;                      ///< a string
   std::uint64_t count = 0;               ///< elements of an array
-  std::vector<std::byte> numbers;        ///< an array of numbers, as in the file
+  core::Vector<std::byte> numbers;       ///< an array of numbers, as in the file
   core::StringTable strings;             ///< an array of strings
 };
 

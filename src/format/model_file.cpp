@@ -26,8 +26,8 @@ std::string shape_text(const std::uint64_t* dims, std::size_t count) {
 struct ModelFile::Body {
   std::vector<std::shared_ptr<const Source>> sources;
   core::StringTable names;  // of tensors[i]
-  std::vector<TensorInfo> tensors;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_role;  // sort_key, index; known roles only
+  core::Vector<TensorInfo> tensors;
+  core::Vector<std::pair<std::uint64_t, std::uint32_t>> by_role;  // sort_key, index; known roles only
   std::uint64_t tensor_bytes = 0;
 
   std::optional<Metadata> metadata;
@@ -66,7 +66,7 @@ void ModelFile::Body::index_tensors() {
 }
 
 void ModelFile::Body::check_names() const {
-  std::vector<std::string_view> sorted;
+  core::Vector<std::string_view> sorted(tensors.get_allocator());
   for (const TensorInfo& tensor : tensors) sorted.push_back(tensor.name);
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -76,6 +76,10 @@ void ModelFile::Body::check_names() const {
 ModelFile ModelFile::open(const ModelSource& source, std::stop_token stop, OpenOptions options) {
   auto body = std::make_shared<Body>();
   std::vector<LoadedPart> parts = load_parts(source.body(), std::move(stop), options);
+  const std::shared_ptr<core::Memory>& memory = parts.front().gguf.tensor_names.memory();
+  body->names = core::StringTable(memory);
+  body->tensors = core::Vector<TensorInfo>(memory);
+  body->by_role = decltype(body->by_role)(memory);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     body->sources.push_back(parts[i].source);
     body->add_tensors(parts[i].gguf, static_cast<int>(i));

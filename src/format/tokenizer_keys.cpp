@@ -35,7 +35,7 @@ const Value* find_array(const Metadata& metadata, std::string_view key) {
   return value;
 }
 
-std::vector<float> read_scores(const Metadata& metadata, std::size_t tokens) {
+core::Vector<float> read_scores(const Metadata& metadata, std::size_t tokens) {
   constexpr const char* key = "tokenizer.ggml.scores";
   const Value* value = find_array(metadata, key);
   if (!value) return {};
@@ -43,7 +43,7 @@ std::vector<float> read_scores(const Metadata& metadata, std::size_t tokens) {
     core::fail(ErrorCode::corrupt, "key '{}' is an array of {}, not of float32", key, name_of(value->element));
   }
   check_count(key, value->count, tokens);
-  std::vector<float> scores(tokens);
+  core::Vector<float> scores(tokens, 0.0F, value->numbers.get_allocator().memory());
   if (tokens > 0) std::memcpy(scores.data(), value->numbers.data(), tokens * sizeof(float));
   for (std::size_t i = 0; i < tokens; ++i) {
     if (std::isnan(scores[i])) core::fail(ErrorCode::corrupt, "key '{}' is not a number at element {}", key, i);
@@ -51,13 +51,13 @@ std::vector<float> read_scores(const Metadata& metadata, std::size_t tokens) {
   return scores;
 }
 
-std::vector<text::TokenKind> read_kinds(const Metadata& metadata, std::size_t tokens) {
+core::Vector<text::TokenKind> read_kinds(const Metadata& metadata, std::size_t tokens) {
   constexpr const char* key = "tokenizer.ggml.token_type";
   const Value* value = find_array(metadata, key);
   if (!value) return {};
   check_count(key, value->count, tokens);
   const std::size_t size = size_of(value->element);
-  std::vector<text::TokenKind> kinds(tokens, text::TokenKind::normal);
+  core::Vector<text::TokenKind> kinds(tokens, text::TokenKind::normal, value->numbers.get_allocator().memory());
   for (std::size_t i = 0; i < tokens; ++i) {
     const std::optional<std::int64_t> kind =
         size == 0 ? std::nullopt : as_integer(value->element, value->numbers.data() + i * size);
@@ -139,6 +139,7 @@ text::TokenizerSpec read_tokenizer(Metadata& metadata) {
   spec.family = metadata.string("tokenizer.ggml.model").value_or("");
   spec.pre = metadata.string("tokenizer.ggml.pre").value_or("");
   spec.tokens = metadata.take_strings(tokens_key);
+  if (spec.tokens.memory() != nullptr) spec.memory = spec.tokens.memory();
   if (spec.tokens.size() > static_cast<std::size_t>(std::numeric_limits<Token>::max())) {
     core::fail(ErrorCode::corrupt, "key '{}' has {} elements", tokens_key, spec.tokens.size());
   }

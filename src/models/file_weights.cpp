@@ -48,8 +48,8 @@ void FileWeights::read(backend::WeightId weight, std::int64_t first_row, std::in
   }
   // Some rows at a time: enough to read in large pieces, little beside the weight itself.
   const std::int64_t step = std::max<std::int64_t>(1, std::int64_t{65536} / std::max<std::int64_t>(1, wanted.columns));
-  std::vector<std::byte> stored(static_cast<std::size_t>(std::min(step, count)) * stored_row);
-  std::vector<float> values(columns);
+  core::Vector<std::byte> stored(static_cast<std::size_t>(std::min(step, count)) * stored_row, std::byte{}, memory_);
+  core::Vector<float> values(columns, 0.0F, memory_);
   const std::size_t packed_row = row_bytes(wanted.type, columns);
   for (std::int64_t done = 0; done < count; done += step) {
     const std::int64_t n = std::min(step, count - done);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/vector.h"
 #include "format/model_file.h"
 
 namespace llminfer::models {
@@ -25,6 +26,7 @@ class FileWeights final : public backend::WeightReader {
   format::ModelFile file_;
   std::shared_ptr<const backend::Graph> graph_;
   std::vector<format::TensorInfo> tensors_;
+  std::shared_ptr<core::Memory> memory_ = std::make_shared<core::Memory>();
 };
 
 }  // namespace llminfer::models

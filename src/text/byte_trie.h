@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <string_view>
 #include <utility>
-#include <vector>
+
+#include "core/vector.h"
 
 namespace llminfer::text {
 
@@ -17,9 +18,12 @@ class ByteTrie {
   static constexpr std::int32_t none = -1;
   using Entry = std::pair<std::string_view, std::int32_t>;
 
-  ByteTrie() : ByteTrie(std::vector<Entry>{}) {}
-  /// Of equal strings the first one counts; empty strings are left out. The strings' bytes are not kept.
-  explicit ByteTrie(std::vector<Entry> entries) {
+  using Entries = core::Vector<Entry>;
+
+  ByteTrie() : ByteTrie(Entries{}) {}
+  /// Of equal strings the first one counts; empty strings are left out. The strings' bytes are not kept. The trie lives
+  /// in the memory of `entries`.
+  explicit ByteTrie(Entries entries) : nodes_(entries.get_allocator()), bytes_(entries.get_allocator()) {
     std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
     entries.erase(
         std::unique(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.first == b.first; }),
@@ -69,10 +73,11 @@ class ByteTrie {
   };
 
   // Level by level, so that the children of a node get neighbouring numbers.
-  void build(const std::vector<Entry>& entries) {
+  void build(const Entries& entries) {
     nodes_.assign(1, {});
     bytes_.assign(1, 0);
-    std::vector<Range> level{{root, 0, 0, entries.size()}}, next;
+    core::Vector<Range> level(entries.get_allocator()), next(entries.get_allocator());
+    level.push_back({root, 0, 0, entries.size()});
     while (!level.empty()) {
       next.clear();
       for (const Range& range : level) add_children(entries, range, next);
@@ -83,7 +88,7 @@ class ByteTrie {
       first_[bytes_[nodes_[root].children + i]] = nodes_[root].children + i;
   }
 
-  void add_children(const std::vector<Entry>& entries, const Range& range, std::vector<Range>& next) {
+  void add_children(const Entries& entries, const Range& range, core::Vector<Range>& next) {
     std::size_t at = range.begin;
     if (at < range.end && entries[at].first.size() == range.depth) nodes_[range.node].value = entries[at++].second;
     nodes_[range.node].children = static_cast<std::uint32_t>(nodes_.size());
@@ -99,8 +104,8 @@ class ByteTrie {
     }
   }
 
-  std::vector<Node> nodes_;
-  std::vector<std::uint8_t> bytes_;  // bytes_[n]: the byte that leads to node n
+  core::Vector<Node> nodes_;
+  core::Vector<std::uint8_t> bytes_;  // bytes_[n]: the byte that leads to node n
   std::array<std::uint32_t, 256> first_{};
 };
 

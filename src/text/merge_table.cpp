@@ -9,7 +9,8 @@ namespace llminfer::text {
 
 MergeTable::MergeTable(const Vocabulary& vocabulary)
     : vocabulary_size_(static_cast<std::uint32_t>(vocabulary.size())),
-      symbols_(static_cast<std::size_t>(vocabulary.size())) {
+      symbols_(static_cast<std::size_t>(vocabulary.size()), vocabulary.spec().memory),
+      slots_(vocabulary.spec().memory) {
   collect_symbols(vocabulary);
   const core::StringTable& merges = vocabulary.spec().merges;
   if (merges.size() > (1u << 28)) core::fail(ErrorCode::corrupt, "merges: {} are too many", merges.size());

@@ -54,7 +54,7 @@ class MergeTable {
   std::uint32_t vocabulary_size_ = 0;
   StringMap symbols_;
   std::deque<std::string> extra_;
-  std::vector<Slot> slots_;
+  core::Vector<Slot> slots_;
   std::size_t mask_ = 0;
 };
 

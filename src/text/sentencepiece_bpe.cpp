@@ -28,7 +28,7 @@ std::uint32_t rank_of(float score) noexcept {
 class SentencePieceBpe final : public Encoder {
  public:
   explicit SentencePieceBpe(const Vocabulary& vocabulary)
-      : vocabulary_(vocabulary), tokens_(static_cast<std::size_t>(vocabulary.size())) {
+      : vocabulary_(vocabulary), tokens_(static_cast<std::size_t>(vocabulary.size()), vocabulary.spec().memory) {
     for (Token id = 0; id < vocabulary.size(); ++id) {
       const TokenKind kind = vocabulary.kind(id);
       if (kind != TokenKind::normal && kind != TokenKind::user_defined) continue;

@@ -7,7 +7,7 @@ namespace {
 
 ByteTrie trie_of(const std::vector<std::string>& strings) {
   std::size_t total = 0;
-  std::vector<ByteTrie::Entry> entries;
+  ByteTrie::Entries entries;
   for (std::size_t i = 0; i < strings.size(); ++i) {
     if (strings[i].empty()) core::fail(ErrorCode::invalid_argument, "stop: string {} is empty", i);
     total += strings[i].size();

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <vector>
+
+#include "core/vector.h"
 
 namespace llminfer::text {
 
@@ -36,7 +37,9 @@ class StringMap {
  public:
   static constexpr std::int32_t none = -1;
 
-  explicit StringMap(std::size_t expected = 0) { rehash(expected * 2); }
+  explicit StringMap(std::size_t expected = 0, const std::shared_ptr<core::Memory>& memory = nullptr) : slots_(memory) {
+    rehash(expected * 2);
+  }
 
   /// Keeps the view: its bytes must outlive the map. False: an equal string was there already.
   bool insert(std::string_view key, std::int32_t id) {
@@ -70,7 +73,7 @@ class StringMap {
   void rehash(std::size_t wanted) {
     std::size_t capacity = 16;
     while (capacity < wanted) capacity *= 2;
-    std::vector<Slot> old(capacity);
+    core::Vector<Slot> old(capacity, Slot{}, slots_.get_allocator());
     old.swap(slots_);
     for (const Slot& slot : old) {
       if (slot.id == none) continue;
@@ -79,7 +82,7 @@ class StringMap {
     }
   }
 
-  std::vector<Slot> slots_;
+  core::Vector<Slot> slots_;
   std::size_t count_ = 0;
 };
 

@@ -8,7 +8,7 @@ namespace llminfer::text {
 namespace {
 
 ByteTrie special_trie(const Vocabulary& vocabulary) {
-  std::vector<ByteTrie::Entry> entries;
+  ByteTrie::Entries entries(vocabulary.spec().memory);
   // The unigram encoder looks for user-defined tokens itself, since they are part of its normalized text.
   const bool with_given = vocabulary.family() != Family::unigram;
   for (Token id = 0; id < vocabulary.size(); ++id) {

@@ -16,13 +16,15 @@ enum class TokenKind : std::uint8_t { normal = 1, unknown = 2, control = 3, user
 
 /// Ids in here are not yet checked against the vocabulary: Tokenizer construction does that and names the field.
 struct TokenizerSpec {
-  std::string family;            ///< "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "bert", "t5", "gemma4", ...
-  std::string pre;               ///< name of the pre-tokenizer rules, empty when the file has none
-  core::StringTable tokens;      ///< the vocabulary, as stored (byte-level families: in their printable alphabet)
-  std::vector<float> scores;     ///< empty, or one a token
-  std::vector<TokenKind> kinds;  ///< empty (all normal), or one a token
-  core::StringTable merges;      ///< "left right" pairs in rank order
-  std::string charsmap;          ///< SentencePiece's precompiled_charsmap, raw bytes; may be empty
+  std::shared_ptr<core::Memory> memory =
+      std::make_shared<core::Memory>();  ///< of all that is large in here and made of it
+  std::string family;  ///< "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "bert", "t5", "gemma4", ...
+  std::string pre;     ///< name of the pre-tokenizer rules, empty when the file has none
+  core::StringTable tokens{memory};    ///< the vocabulary, as stored (byte-level families: in their printable alphabet)
+  core::Vector<float> scores{memory};  ///< empty, or one a token
+  core::Vector<TokenKind> kinds{memory};  ///< empty (all normal), or one a token
+  core::StringTable merges{memory};       ///< "left right" pairs in rank order
+  std::string charsmap;                   ///< SentencePiece's precompiled_charsmap, raw bytes; may be empty
   std::optional<Token> bos, eos, eot, eom, unk, sep, pad, mask;
   std::vector<Token> extra_eog;  ///< further ids that end a generation, if the file lists any
   std::optional<bool> add_bos, add_eos, add_sep, add_space_prefix, remove_extra_whitespaces;

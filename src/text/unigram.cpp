@@ -15,7 +15,7 @@ namespace {
 constexpr float unknown_penalty = 10.0F;  // below the worst token, as SentencePiece has it
 
 ByteTrie token_trie(const Vocabulary& vocabulary, TokenKind kind) {
-  std::vector<ByteTrie::Entry> entries;
+  ByteTrie::Entries entries(vocabulary.spec().memory);
   for (Token id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.kind(id) == kind) entries.emplace_back(vocabulary.bytes(id), id);
   }

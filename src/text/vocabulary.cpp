@@ -69,10 +69,12 @@ int spelled_byte(std::string_view text) noexcept {
 
 }  // namespace
 
-Vocabulary::Vocabulary(TokenizerSpec spec) : spec_(std::move(spec)), by_text_(spec_.tokens.size()) {
+Vocabulary::Vocabulary(TokenizerSpec spec)
+    : spec_(std::move(spec)), bytes_(spec_.memory), by_text_(spec_.tokens.size(), spec_.memory) {
   resolve_family();
   check_arrays();
-  kinds_ = spec_.kinds.empty() ? std::vector<TokenKind>(spec_.tokens.size(), TokenKind::normal) : spec_.kinds;
+  kinds_ =
+      spec_.kinds.empty() ? core::Vector<TokenKind>(spec_.tokens.size(), TokenKind::normal, spec_.memory) : spec_.kinds;
   mark_control_spellings();
   fill_default_ids();
   check_ids();

@@ -86,7 +86,7 @@ class Vocabulary {
   TokenizerSpec spec_;
   Family family_ = Family::byte_bpe;
   const PreRules* pre_ = nullptr;
-  std::vector<TokenKind> kinds_;
+  core::Vector<TokenKind> kinds_;
   core::StringTable bytes_;
   StringMap by_text_;
   std::vector<Token> byte_tokens_ = std::vector<Token>(256, StringMap::none);

@@ -61,7 +61,7 @@ class WordPiece final : public Encoder {
 
  private:
   static ByteTrie token_trie(const Vocabulary& vocabulary) {
-    std::vector<ByteTrie::Entry> entries;
+    ByteTrie::Entries entries(vocabulary.spec().memory);
     for (Token id = 0; id < vocabulary.size(); ++id) {
       if (!vocabulary.is_control(id)) entries.emplace_back(vocabulary.bytes(id), id);
     }

@@ -6,6 +6,7 @@
 
 #include "core/fail.h"
 #include "core/guard.h"
+#include "core/vector.h"
 #include "device/common/batch_check.h"
 #include "device/common/reduce_outputs.h"
 #include "device/reference/ops.h"
@@ -61,7 +62,7 @@ ReferenceProgram::ReferenceProgram(std::shared_ptr<const backend::Graph> graph, 
 }
 
 void ReferenceProgram::load(const backend::WeightReader& reader, const backend::CompileOptions& options) {
-  std::vector<std::byte> packed;
+  core::Vector<std::byte> packed(memory_);
   weights_.reserve(graph_->weights.size());
   for (std::size_t id = 0; id < graph_->weights.size(); ++id) {
     const backend::Weight& w = graph_->weights[id];
