@@ -30,6 +30,7 @@ FORBIDDEN_PREFIXES = {
     "Eigen/": "src/device/reference/",  # only the oracle may use it
 }
 EXAMPLE_LIBRARIES = ("CLI/", "nlohmann/", "httplib.h")
+POSIX_HEADERS = {"fcntl.h", "poll.h", "signal.h", "termios.h", "unistd.h"}  # for programs at a terminal
 SOURCES = {".h", ".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
@@ -88,7 +89,7 @@ def example_error(root, path, kind, name):
     if kind == '"':
         return None if (root / path.parent / name).is_file() else "examples include only their own files"
     if "/" in name or name.endswith((".h", ".hpp")):
-        system = name.startswith(("sys/",)) or name in ("unistd.h", "termios.h", "signal.h")
+        system = name.startswith(("sys/",)) or name in POSIX_HEADERS
         if not (name.startswith("llminfer/") or name.startswith(EXAMPLE_LIBRARIES) or system):
             return "examples include only <llminfer/...> and their own libraries"
     return None
