@@ -102,8 +102,7 @@ void validate(const GenerateOptions& options, const GenerationSetup& setup) {
 }
 
 Generation::Generation(const GenerateOptions& options, const GenerationSetup& setup)
-    : tokenizer_(setup.tokenizer),
-      vocabulary_(usable_vocabulary(setup)),
+    : vocabulary_(usable_vocabulary(setup)),
       max_tokens_(options.max_tokens),
       model_stops_(sorted(setup.tokenizer->vocabulary().stop_tokens())),
       stop_tokens_(sorted(options.stop_tokens)),

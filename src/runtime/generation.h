@@ -67,7 +67,6 @@ class Generation {
   void take_back(int count, Sequence& sequence) noexcept;
   Waiting& back() noexcept { return ring_[(first_ + waiting_ - 1) % ring_.size()]; }
 
-  const text::Tokenizer* tokenizer_;
   std::int32_t vocabulary_;
   std::int32_t max_tokens_;
   std::vector<Token> model_stops_;  // sorted
