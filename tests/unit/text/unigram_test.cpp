@@ -71,7 +71,8 @@ TEST_CASE("unigram ids equal sentencepiece's") {
 }
 
 TEST_CASE("unigram text is stable once normalized, its ranges ascend") {
-  for (const auto& model : goldens().at("models")) {
+  const auto file = goldens();
+  for (const auto& model : file.at("models")) {
     const text::Tokenizer tokenizer(spec_of(model));
     std::mt19937 random(2);
     const std::vector<std::string> parts{
