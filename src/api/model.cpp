@@ -60,9 +60,7 @@ Prepared prepare(const ModelSource& source, const LoadOptions& options, std::sto
     core::fail(ErrorCode::mismatch, "device '{}' has pages of {} tokens", info.kind, info.page_size);
 
   format::ModelFile file = format::ModelFile::open(source, stop, {options.map_file});
-  if (!models::knows(file.architecture())) {  // before its hyper-parameters are looked at
-    core::fail(ErrorCode::unsupported_architecture, "general.architecture is '{}'", file.architecture());
-  }
+  models::require_known(file.architecture());  // before its hyper-parameters are looked at
   format::HyperParameters hyper = file.hyper_parameters();
   models::ModelGraph model = models::build_model(file, hyper, {options.context, options.weight_type});
   const backend::Limits limits{options.max_step_tokens, options.max_sequences, options.max_sequences};

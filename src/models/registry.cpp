@@ -28,7 +28,17 @@ const Architecture* find(std::string_view name) noexcept {
   return found == std::end(architectures) ? nullptr : found;
 }
 
+const Architecture& known(std::string_view name) {
+  const Architecture* found = find(name);
+  if (found != nullptr) return *found;
+  std::string names;
+  for (const Architecture& a : architectures) names += (names.empty() ? "" : ", ") + std::string(a.name);
+  core::fail(ErrorCode::unsupported_architecture, "general.architecture is '{}'; known are {}", name, names);
+}
+
 }  // namespace
+
+void require_known(std::string_view architecture) { known(architecture); }
 
 bool knows(std::string_view architecture) noexcept { return find(architecture) != nullptr; }
 
@@ -40,14 +50,8 @@ std::vector<std::string_view> architecture_names() {
 
 ModelGraph build_model(const format::ModelFile& file, const format::HyperParameters& hyper,
                        const BuildOptions& options) {
-  const Architecture* found = find(file.architecture());
-  if (found == nullptr) {
-    std::string known;
-    for (const Architecture& a : architectures) known += (known.empty() ? "" : ", ") + std::string(a.name);
-    core::fail(ErrorCode::unsupported_architecture, "general.architecture is '{}'; known are {}", file.architecture(),
-               known);
-  }
-  return build_decoder(file, hyper, found->describe(file, hyper, options), options);
+  const Architecture& architecture = known(file.architecture());
+  return build_decoder(file, hyper, architecture.describe(file, hyper, options), options);
 }
 
 }  // namespace llminfer::models

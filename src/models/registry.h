@@ -8,7 +8,10 @@
 
 namespace llminfer::models {
 
-/// Builds the graph of a file by its architecture. Throws unsupported_architecture naming it and those that are known.
+/// Throws unsupported_architecture naming it and those that are known, unless build_model knows the name.
+void require_known(std::string_view architecture);
+
+/// Builds the graph of a file by its architecture. Throws as require_known.
 ModelGraph build_model(const format::ModelFile& file, const format::HyperParameters& hyper,
                        const BuildOptions& options);
 
