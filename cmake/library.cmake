@@ -1,6 +1,9 @@
 # The libraries that users link, made of the rooms' objects: llminfer_static, llminfer_shared, and the alias
 # llminfer::llminfer, which is the shared one where BUILD_SHARED_LIBS is on and the static one otherwise.
 
+# Its variables are used below, where an empty one goes unnoticed: the cache has them from the second configuration on.
+include(GNUInstallDirs)
+
 get_property(rooms GLOBAL PROPERTY LLMINFER_ROOMS)
 get_property(links GLOBAL PROPERTY LLMINFER_LINKS)
 list(REMOVE_DUPLICATES links)
