@@ -11,6 +11,7 @@
 
 #include "core/memory.h"
 #include "runtime/batch_request.h"
+#include "runtime/clock.h"
 #include "runtime/executor.h"
 #include "runtime/scheduler.h"
 
@@ -22,6 +23,7 @@ struct BatchEngineOptions {
   std::int32_t max_sequences = 0;
   std::int32_t step_tokens = 0;
   std::size_t queue = 0;  ///< most requests that wait for their first step
+  std::shared_ptr<const Clock> clock = std::make_shared<const SteadyClock>();  ///< of deadlines and statistics
 };
 
 /// (any thread) but for the constructor and run(). Locks: its mutex is never held while a step runs, a token is sampled
@@ -59,7 +61,6 @@ class BatchEngine {
   std::int32_t total_pages() const noexcept { return limits_.total_pages; }
 
  private:
-  using Clock = BatchRequest::Clock;
   using Requests = std::vector<std::shared_ptr<BatchRequest>>;
 
   // Under the mutex.
@@ -84,6 +85,7 @@ class BatchEngine {
   std::int32_t free_pages() const noexcept;
 
   const std::shared_ptr<Pool> pool_;
+  const std::shared_ptr<const Clock> clock_;
   const SchedulerLimits limits_;
   const std::size_t capacity_;
   const std::size_t queue_limit_;

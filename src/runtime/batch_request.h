@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <llminfer/generator.hpp>
 #include <memory>
 #include <optional>
 
+#include "runtime/clock.h"
 #include "runtime/generation.h"
 #include "runtime/parking.h"
 #include "runtime/piece_queue.h"
@@ -38,8 +38,6 @@ struct BatchRequestSetup {
 /// then to the client; "guarded" ones to the engine's mutex.
 class BatchRequest {
  public:
-  using Clock = std::chrono::steady_clock;
-
   BatchRequest(const GenerateOptions& options, BatchRequestSetup setup)
       : sequence(*setup.sequence),
         keeps_alive(std::move(setup.keeps_alive)),
@@ -84,7 +82,7 @@ class BatchRequest {
 
   const Deadlines deadlines;
   const double weight;
-  const Clock::time_point start = Clock::now();
+  Clock::time_point start{};  ///< of its deadlines: when it was submitted; set then
   Parking::Node parked;
 };
 

@@ -1,0 +1,107 @@
+// What clients call, from any thread.
+#include "core/fail.h"
+#include "runtime/batch_engine.h"
+
+namespace llminfer::runtime {
+
+void BatchEngine::stop() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stopping_ = true;
+  step_stop_.request();
+  wake_.notify_all();
+}
+
+void BatchEngine::submit(std::shared_ptr<BatchRequest> request) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopping_) core::fail(ErrorCode::cancelled, "the batcher is being destroyed");
+  const auto queued = static_cast<std::size_t>(stats_.queued);
+  const std::size_t all = queued + static_cast<std::size_t>(stats_.running + stats_.preempted);
+  if (queued >= queue_limit_ || all >= capacity_) {
+    core::fail_amount(ErrorCode::queue_full, static_cast<std::int64_t>(queued) + 1,
+                      static_cast<std::int64_t>(queue_limit_), "{} requests wait, the queue has room for {}", queued,
+                      queue_limit_);
+  }
+  request->start = clock_->now();
+  incoming_.push_back(std::move(request));
+  ++stats_.queued;
+  ++stats_.submitted;
+  changed_ = true;
+  wake_.notify_one();
+}
+
+void BatchEngine::cancel_locked(BatchRequest& request) noexcept {
+  request.cancelled = true;
+  if (request.ended) return;
+  changed_ = true;
+  wake_.notify_one();
+  if (!request.in_step) return;
+  request.in_step = false;
+  if (--step_live_ == 0) step_stop_.request();
+}
+
+void BatchEngine::cancel(BatchRequest& request) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  cancel_locked(request);
+  request.changed.notify_all();
+}
+
+void BatchEngine::require_other_thread() const {
+  if (std::this_thread::get_id() == thread_) {
+    core::fail(ErrorCode::invalid_argument, "a callback of the batcher cannot wait for the batcher");
+  }
+}
+
+BatchEngine::Waited BatchEngine::wait(BatchRequest& request, bool had_one, const std::stop_token& stop) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (had_one) request.queue.pop();
+  if (had_one && request.blocked) {
+    changed_ = true;
+    wake_.notify_one();
+  }
+  const auto ready = [&] { return !request.queue.empty() || request.ended || request.cancelled; };
+  if (!ready()) require_other_thread();
+  request.changed.wait(lock, stop, ready);
+  if (stop.stop_requested()) return Waited::stopped;
+  if (request.cancelled && !(request.ended && request.queue.empty())) return Waited::stopped;
+  return request.queue.empty() ? Waited::ended : Waited::piece;
+}
+
+void BatchEngine::reclaim(BatchRequest& request, bool had_one) {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!request.ended) {
+      require_other_thread();
+      cancel_locked(request);
+      request.changed.wait(lock, [&] { return request.ended; });
+    }
+  }
+  parking_.unpark(request.parked);
+  const std::size_t ahead = request.queue.size() - (had_one ? 1 : 0);
+  request.sequence.rewind(request.sequence.size() - static_cast<std::int32_t>(ahead));
+  const PoolLock lock(*pool_);
+  request.sequence.trim();
+}
+
+void BatchEngine::abandon(BatchRequest& request) noexcept {
+  bool ended = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    request.abandoned = true;
+    ended = request.ended;
+    cancel_locked(request);
+  }
+  if (ended) parking_.unpark(request.parked);
+}
+
+BatchStats BatchEngine::stats() const {
+  BatchStats out;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    out = stats_;
+  }
+  const std::unique_lock<std::mutex> lock(pool_->mutex(), std::try_to_lock);
+  if (lock.owns_lock()) out.pages_used = limits_.total_pages - free_pages();  // else as of the last step
+  return out;
+}
+
+}  // namespace llminfer::runtime

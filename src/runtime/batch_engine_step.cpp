@@ -1,0 +1,156 @@
+// One step: plan, reserve, run, choose tokens, hand out. Without the mutex.
+#include <algorithm>
+
+#include "core/guard.h"
+#include "runtime/batch_engine.h"
+#include "runtime/batch_engine_parts.h"
+
+namespace llminfer::runtime {
+
+std::int32_t BatchEngine::free_pages() const noexcept {
+  std::int32_t free = pool_->pages(0).free();
+  for (std::size_t g = 1; g < pool_->groups(); ++g) free = std::min(free, pool_->pages(g).free());
+  return free;
+}
+
+void BatchEngine::plan() noexcept {
+  pool_->give_way();
+  const std::lock_guard<std::mutex> lock(pool_->mutex());
+  views_.clear();
+  for (const auto& request : live_) {
+    ScheduledRequest& view = request->view;
+    view.ready = !request->generation.finished() && request->generation.front() == nullptr;
+    if (view.ready) request->sequence.forget_last();  // its logits are wanted
+    view.tokens = request->sequence.size();
+    view.computed = request->sequence.computed();
+    view.missing = request->sequence.missing_pages(view.tokens);
+    view.pages = request->sequence.pages();
+    views_.push_back(view);
+  }
+  const std::int64_t free = free_pages() + parking_.pages();
+  schedule(limits_,
+           {views_, static_cast<std::int32_t>(std::min<std::int64_t>(free, limits_.total_pages)), counts_.steps},
+           schedule_);
+  apply_plan();
+  build_step();
+  counts_.pages_used = limits_.total_pages - free_pages();
+}
+
+void BatchEngine::apply_plan() noexcept {
+  for (const std::int32_t i : schedule_.preempt) {
+    BatchRequest& request = *live_[static_cast<std::size_t>(i)];
+    request.sequence.evict();
+    counts_.preemptions += request.view.running ? 1 : 0;
+    request.view.running = false;
+  }
+  for (const std::int32_t i : schedule_.admit) {
+    BatchRequest& request = *live_[static_cast<std::size_t>(i)];
+    request.view.running = true;
+    request.started = true;
+  }
+  for (const std::int32_t i : schedule_.fail) {
+    BatchRequest& request = *live_[static_cast<std::size_t>(i)];
+    end_with(request, make_error(ErrorCode::out_of_pages, "the pool has no pages for the sequence, even alone",
+                                 request.view.missing, free_pages()));
+  }
+}
+
+/// Takes the pages of each item. One that gets none (others hold pages that this plan counted on) sits out; the next
+/// plan sees the true numbers.
+void BatchEngine::build_step() noexcept {
+  step_.items.clear();
+  stepped_.clear();
+  for (const Schedule::Item& item : schedule_.items) {
+    const auto index = static_cast<std::size_t>(item.request);
+    Sequence& sequence = live_[index]->sequence;
+    const Shortage::Kind shortage = reserve(sequence);
+    if (shortage == Shortage::Kind::device) {
+      end_with(*live_[index], make_error(ErrorCode::device_lost, "the device could not copy a page"));
+    }
+    if (shortage != Shortage::Kind::none) continue;
+    const bool last = item.count == sequence.size() - sequence.computed();
+    step_.items.push_back({&sequence, item.count, last ? RowsWanted::last : RowsWanted::none});
+    stepped_.push_back(index);
+  }
+}
+
+Shortage::Kind BatchEngine::reserve(Sequence& sequence) noexcept {
+  for (;;) {
+    const Shortage::Kind shortage = sequence.reserve(sequence.size()).kind;
+    if (shortage != Shortage::Kind::pages || !parking_.reclaim()) return shortage;
+  }
+}
+
+void BatchEngine::run_step() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    step_live_ = 0;
+    for (const std::size_t i : stepped_) {
+      live_[i]->in_step = !live_[i]->cancelled;
+      step_live_ += live_[i]->in_step ? 1 : 0;
+    }
+    step_stop_.clear();
+    if (stopping_ || step_live_ == 0) return;
+  }
+  backend::StepOutputs outputs;
+  outputs.values = rows_.span();
+  backend::Status status;
+  {
+    const std::lock_guard<std::mutex> lock(pool_->mutex());
+    status = pool_->executor().run(*pool_, step_, outputs, step_stop_);
+  }
+  ++counts_.steps;
+  if (!status.ok() && status.code == ErrorCode::cancelled) return;
+  const auto width = static_cast<std::size_t>(pool_->graph().vocabulary);
+  std::size_t row = 0;
+  for (std::size_t k = 0; k < stepped_.size(); ++k) {
+    if (!status.ok()) {
+      end_with(*live_[stepped_[k]], make_error(status.code, status.message));
+      continue;
+    }
+    const bool wanted = step_.items[k].rows == RowsWanted::last;
+    commit(k, wanted ? rows_.span().subspan(row * width, width) : std::span<float>());
+    row += wanted ? 1 : 0;
+  }
+}
+
+/// Counts what an item computed and, if its history is complete, chooses the next token.
+void BatchEngine::commit(std::size_t item, std::span<const float> logits) noexcept {
+  BatchRequest& request = *live_[stepped_[item]];
+  const std::int32_t computed = request.sequence.computed();
+  (step_.items[item].count == 1 ? counts_.decode_tokens : counts_.prefill_tokens) +=
+      static_cast<std::uint64_t>(step_.items[item].count);
+  if (computed > request.charged) {
+    request.view.served += (computed - request.charged) / request.weight;
+    request.charged = computed;
+  }
+  if (logits.empty()) return;
+  Result<void> stepped =
+      core::guard("Batcher", [&] { return request.generation.step(logits, sampler_, request.sequence); });
+  if (!stepped) {
+    end_with(request, std::move(stepped).error());
+    return;
+  }
+  if (request.sink) hand_out(request);
+}
+
+/// Calls the client with all pieces that may go out. Its exception is its own request's error.
+void BatchEngine::hand_out(BatchRequest& request) noexcept {
+  while (const Generation::Waiting* front = request.generation.front()) {
+    const Piece piece = request.generation.piece_of(*front);
+    const Result<bool> more = core::guard("Batcher", [&] { return request.sink->on_piece(piece); });
+    request.generation.pop_front();
+    request.first_token_out = true;
+    ++request.outcome.new_tokens;
+    if (!more) {
+      end_with(request, make_error(ErrorCode::callback_failed, more.error().message.c_str()));
+      return;
+    }
+    if (!*more) {
+      end_early(request, Finish::cancelled);
+      return;
+    }
+  }
+}
+
+}  // namespace llminfer::runtime
