@@ -59,3 +59,5 @@ string(REGEX REPLACE "/$" "" LLMINFER_PC_PREFIX "${pc_prefix}")
 configure_file(cmake/templates/llminfer.pc.in ${PROJECT_BINARY_DIR}/llminfer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/llminfer.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT headers)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT headers)
+install(DIRECTORY devices/ DESTINATION ${CMAKE_INSTALL_DATADIR}/llminfer/devices COMPONENT headers
+  FILES_MATCHING PATTERN "*.json")

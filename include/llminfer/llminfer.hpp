@@ -3,6 +3,7 @@
 
 #include <llminfer/batcher.hpp>
 #include <llminfer/device.hpp>
+#include <llminfer/device_description.hpp>
 #include <llminfer/error.hpp>
 #include <llminfer/generator.hpp>
 #include <llminfer/model.hpp>
