@@ -12,10 +12,7 @@ SchedulerLimits scheduler_limits(const Pool& pool, const BatchEngineOptions& opt
   SchedulerLimits limits;
   limits.step_tokens = options.step_tokens;
   limits.max_sequences = options.max_sequences;
-  limits.total_pages = pool.pages(0).size();
-  for (std::size_t g = 1; g < pool.groups(); ++g) {
-    limits.total_pages = std::min(limits.total_pages, pool.pages(g).size());
-  }
+  limits.total_pages = pool.total_pages();
   return limits;
 }
 
@@ -40,8 +37,8 @@ BatchEngine::BatchEngine(BatchEngineOptions options)
   incoming_.reserve(capacity_);
   step_.items.reserve(static_cast<std::size_t>(options.max_sequences));
   stepped_.reserve(static_cast<std::size_t>(options.max_sequences));
-  counts_.pages_total = limits_.total_pages;
-  stats_.pages_total = limits_.total_pages;
+  counts_.pages_total = total_pages();
+  stats_.pages_total = total_pages();
 }
 
 void BatchEngine::run() noexcept {

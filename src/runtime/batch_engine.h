@@ -58,7 +58,8 @@ class BatchEngine {
 
   BatchStats stats() const;
   const std::shared_ptr<Pool>& pool() const noexcept { return pool_; }
-  std::int32_t total_pages() const noexcept { return limits_.total_pages; }
+  /// Of class 0, see PageCounts.
+  std::int32_t total_pages() const noexcept { return static_cast<std::int32_t>(limits_.total_pages[0]); }
 
  private:
   using Requests = std::vector<std::shared_ptr<BatchRequest>>;
@@ -82,7 +83,7 @@ class BatchEngine {
   void call_ends() noexcept;
   void end_all() noexcept;
   void require_other_thread() const;
-  std::int32_t free_pages() const noexcept;
+  std::int32_t pages_used() const noexcept { return total_pages() - static_cast<std::int32_t>(pool_->free_pages()[0]); }
 
   const std::shared_ptr<Pool> pool_;
   const std::shared_ptr<const Clock> clock_;

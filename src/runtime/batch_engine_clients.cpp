@@ -100,7 +100,7 @@ BatchStats BatchEngine::stats() const {
     out = stats_;
   }
   const std::unique_lock<std::mutex> lock(pool_->mutex(), std::try_to_lock);
-  if (lock.owns_lock()) out.pages_used = limits_.total_pages - free_pages();  // else as of the last step
+  if (lock.owns_lock()) out.pages_used = pages_used();  // else as of the last step
   return out;
 }
 

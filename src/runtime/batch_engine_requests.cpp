@@ -98,7 +98,7 @@ void BatchEngine::finish(std::size_t index) noexcept {
   } else {
     ++(request.outcome.finish == Finish::cancelled ? counts_.cancelled : counts_.completed);
   }
-  if (!request.sink && !request.abandoned && request.sequence.pages() > 0) {
+  if (!request.sink && !request.abandoned && request.sequence.pages().any()) {
     parking_.park(request.parked, request.sequence);
   }
   request.ended = true;

@@ -7,12 +7,6 @@
 
 namespace llminfer::runtime {
 
-std::int32_t BatchEngine::free_pages() const noexcept {
-  std::int32_t free = pool_->pages(0).free();
-  for (std::size_t g = 1; g < pool_->groups(); ++g) free = std::min(free, pool_->pages(g).free());
-  return free;
-}
-
 void BatchEngine::plan() noexcept {
   pool_->give_way();
   const std::lock_guard<std::mutex> lock(pool_->mutex());
@@ -27,13 +21,11 @@ void BatchEngine::plan() noexcept {
     view.pages = request->sequence.pages();
     views_.push_back(view);
   }
-  const std::int64_t free = free_pages() + parking_.pages();
-  schedule(limits_,
-           {views_, static_cast<std::int32_t>(std::min<std::int64_t>(free, limits_.total_pages)), counts_.steps},
-           schedule_);
+  const PageCounts free = least(pool_->free_pages() + parking_.pages(), limits_.total_pages);
+  schedule(limits_, {views_, free, counts_.steps}, schedule_);
   apply_plan();
   build_step();
-  counts_.pages_used = limits_.total_pages - free_pages();
+  counts_.pages_used = pages_used();
 }
 
 void BatchEngine::apply_plan() noexcept {
@@ -51,7 +43,7 @@ void BatchEngine::apply_plan() noexcept {
   for (const std::int32_t i : schedule_.fail) {
     BatchRequest& request = *live_[static_cast<std::size_t>(i)];
     end_with(request, make_error(ErrorCode::out_of_pages, "the pool has no pages for the sequence, even alone",
-                                 request.view.missing, free_pages()));
+                                 request.view.missing.most(), pool_->free_pages()[0]));
   }
 }
 

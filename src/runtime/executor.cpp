@@ -44,8 +44,11 @@ Status Executor::fill(const Pool& pool, const StepPlan& plan) noexcept {
     if (item.count <= 0 || item.count > s.size() - s.computed()) {
       return {ErrorCode::invalid_argument, "a step plan beyond what is left to compute"};
     }
-    if (std::int64_t{s.pages()} * pool.page_size() < std::int64_t{s.computed()} + item.count) {
-      return {ErrorCode::invalid_argument, "a step plan for tokens without pages"};
+    for (std::size_t g = 0; g < groups_; ++g) {
+      const auto covered = static_cast<std::int64_t>(s.table(g).size()) * pool.page_size();
+      if (covered < std::int64_t{s.computed()} + item.count) {
+        return {ErrorCode::invalid_argument, "a step plan for tokens without pages"};
+      }
     }
     const auto first = static_cast<std::int32_t>(tokens_.size());
     ranges_.push_back({first, item.count, s.computed(), 0});

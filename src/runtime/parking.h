@@ -39,7 +39,7 @@ class Parking {
     return true;
   }
   /// In the tables of all parked sequences; pages that they share count more than once.
-  std::int64_t pages() const noexcept {
+  PageCounts pages() const noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     return pages_;
   }
@@ -55,7 +55,7 @@ class Parking {
   mutable std::mutex mutex_;
   Node* first_ = nullptr;
   Node* last_ = nullptr;
-  std::int64_t pages_ = 0;
+  PageCounts pages_;
 };
 
 }  // namespace llminfer::runtime

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/memory.h"
+#include "runtime/page_counts.h"
 #include "runtime/page_pool.h"
 
 namespace llminfer::runtime {
@@ -41,6 +42,11 @@ class Pool {
   const std::shared_ptr<core::Memory>& host() const noexcept { return options_.host; }
   std::int32_t page_size() const noexcept { return options_.page_size; }
   std::size_t groups() const noexcept { return pools_.size(); }
+  /// Index into PageCounts of a state group.
+  std::size_t class_of(std::size_t group) const noexcept { return classes_[group]; }
+  PageCounts total_pages() const noexcept { return total_; }
+  /// (mutex) What can be taken now; of groups of one class the smallest number.
+  PageCounts free_pages() const noexcept;
 
   std::mutex& mutex() noexcept { return mutex_; }
   /// For a thread that takes the mutex again and again (a batch's loop): lets those that wait in a PoolLock go first.
@@ -54,6 +60,8 @@ class Pool {
  private:
   PoolOptions options_;
   std::vector<PagePool> pools_;
+  std::vector<std::size_t> classes_;  // per group
+  PageCounts total_;
   std::unique_ptr<backend::KvStorage> storage_;
   std::unique_ptr<backend::Workspace> workspace_;
   std::unique_ptr<Executor> executor_;

@@ -50,8 +50,8 @@ class Planner {
     return level_a != level_b ? level_a > level_b : at(a).arrival < at(b).arrival;
   }
   /// Pages that come back when `i` loses its own, and those that this plan has given it.
-  std::int32_t pages_of(std::int32_t i) noexcept {
-    return at(i).pages + ((mark(i) & Mark::granted) != 0 ? at(i).missing : 0);
+  PageCounts pages_of(std::int32_t i) noexcept {
+    return at(i).pages + ((mark(i) & Mark::granted) != 0 ? at(i).missing : PageCounts());
   }
 
   void preempt(std::int32_t i) noexcept {
@@ -68,7 +68,7 @@ class Planner {
       for (auto it = out_.order.rbegin(); it != out_.order.rend(); ++it) {
         const std::int32_t i = *it;
         if (i == for_whom || gone(i) || (mark(i) & Mark::admitted) != 0) continue;
-        if (!at(i).running && (at(i).pages == 0 || (admission && running_ >= limits_.max_sequences))) continue;
+        if (!at(i).running && (!at(i).pages.any() || (admission && running_ >= limits_.max_sequences))) continue;
         const int its_kind = !at(i).ready ? 0 : !at(i).running ? 1 : 2;
         if (its_kind != kind) continue;
         if (kind == 2 && admission && level(i) >= level(for_whom)) continue;
@@ -83,13 +83,13 @@ class Planner {
   void keep_pages() noexcept {
     for (const std::int32_t i : out_.order) {
       if (!at(i).running || !at(i).ready || gone(i)) continue;
-      const std::int32_t missing = at(i).missing;
-      while (missing > free_) {
+      const PageCounts& missing = at(i).missing;
+      while (!missing.fit(free_)) {
         const std::int32_t other = victim(i, false);
         if (other < 0) break;
         preempt(other);
       }
-      if (missing <= free_) {
+      if (missing.fit(free_)) {
         free_ -= missing;
         mark(i) |= Mark::granted;
       } else if (running_ > 1) {
@@ -116,10 +116,10 @@ class Planner {
 
   /// Admits `i` (or fails it, when it does not fit even alone). False: it must wait, and so must those behind it.
   bool make_room(std::int32_t i) noexcept {
-    const std::int32_t missing = at(i).missing;
-    const std::int32_t spare = std::max(1, limits_.total_pages / 64);  // for pages that the running will need soon
+    const PageCounts& missing = at(i).missing;
+    const PageCounts spare = spare_pages();
     const auto fits = [&] {
-      return running_ < limits_.max_sequences && std::int64_t{missing} + (running_ > 0 ? spare : 0) <= free_;
+      return running_ < limits_.max_sequences && (running_ > 0 ? missing + spare : missing).fit(free_);
     };
     if (!fits()) {
       const Room room = room_for(i, spare);
@@ -141,11 +141,20 @@ class Planner {
     return true;
   }
 
+  /// What stays free at an admission, for pages that the running will need soon.
+  PageCounts spare_pages() const noexcept {
+    PageCounts spare;
+    for (std::size_t i = 0; i < PageCounts::classes; ++i) {
+      if (limits_.total_pages[i] > 0) spare[i] = std::max<std::int64_t>(1, limits_.total_pages[i] / 64);
+    }
+    return spare;
+  }
+
   enum class Room { now, later, never };
 
   /// Whether pushing out all that `i` may push out would make room: nobody loses its pages for nothing.
-  Room room_for(std::int32_t i, std::int32_t spare) noexcept {
-    std::int64_t pages = free_;
+  Room room_for(std::int32_t i, const PageCounts& spare) noexcept {
+    PageCounts pages = free_;
     std::int32_t places = running_;
     for (const std::int32_t other : out_.order) {
       if (other == i || gone(other) || (mark(other) & Mark::admitted) != 0) continue;
@@ -153,8 +162,8 @@ class Planner {
       pages += pages_of(other);
       places -= at(other).running ? 1 : 0;
     }
-    if (places == 0) return at(i).missing <= pages ? Room::now : Room::never;
-    return places < limits_.max_sequences && std::int64_t{at(i).missing} + spare <= pages ? Room::now : Room::later;
+    if (places == 0) return at(i).missing.fit(pages) ? Room::now : Room::never;
+    return places < limits_.max_sequences && (at(i).missing + spare).fit(pages) ? Room::now : Room::later;
   }
 
   void share_tokens() noexcept {
@@ -195,7 +204,7 @@ class Planner {
   const SchedulerLimits& limits_;
   const SchedulerState& state_;
   Schedule& out_;
-  std::int32_t free_;
+  PageCounts free_;
   std::int32_t running_ = 0;
 };
 

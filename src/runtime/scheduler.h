@@ -3,7 +3,8 @@
 // Policy, per step:
 //  * Rank: higher priority first, then who came first. Age counts as priority (one level every `aging` steps), so that
 //    nobody waits for ever behind a stream of higher ones.
-//  * Pages: a running sequence gets the page that its next token needs; if none is free the worst-ranked holder of
+//  * Pages (of each class, see PageCounts): a running sequence gets the page that its next token needs; if none is free
+//  the worst-ranked holder of
 //    pages loses all of its own (preemption: its tokens stay and are computed again later). Those that do not compute
 //    anyway (their client does not read, or they wait) lose theirs first.
 //  * Admission: in rank order while there is a place and pages for the whole history; the first that does not fit
@@ -18,13 +19,15 @@
 #include <span>
 #include <vector>
 
+#include "runtime/page_counts.h"
+
 namespace llminfer::runtime {
 
 /// Fixed at start.
 struct SchedulerLimits {
   std::int32_t step_tokens = 512;   ///< most tokens of a step
   std::int32_t max_sequences = 32;  ///< most running sequences
-  std::int32_t total_pages = 0;
+  PageCounts total_pages{};
   std::uint64_t aging = 4096;  ///< steps that count as much as one level of priority
 };
 
@@ -35,8 +38,8 @@ struct ScheduledRequest {
   int priority = 0;
   std::int32_t tokens = 0;    ///< history
   std::int32_t computed = 0;  ///< of these, less than tokens if it is ready
-  std::int32_t pages = 0;     ///< in its table: what it gives back when it loses them
-  std::int32_t missing = 0;   ///< pages to take for its whole history
+  PageCounts pages{};         ///< in its tables: what it gives back when it loses them
+  PageCounts missing{};       ///< to take before it can go on; of groups without a window for its whole history
   double served = 0;          ///< tokens computed so far, over its weight
   bool running = false;       ///< admitted and not preempted since
   bool ready = false;         ///< has tokens to compute, and a client that will take what follows
@@ -44,7 +47,7 @@ struct ScheduledRequest {
 
 struct SchedulerState {
   std::span<const ScheduledRequest> requests{};
-  std::int32_t free_pages = 0;
+  PageCounts free_pages{};
   std::uint64_t step = 0;
 };
 

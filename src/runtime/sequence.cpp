@@ -100,16 +100,25 @@ bool Sequence::own_pages(std::size_t group, std::size_t first) noexcept {
   return true;
 }
 
-std::int32_t Sequence::missing_pages(std::int32_t tokens) noexcept {
+PageCounts Sequence::missing_pages(std::int32_t tokens) noexcept {
   trim();
   const std::int32_t wanted = pages_for(tokens);
   const auto first = static_cast<std::size_t>(computed_ / pool_->page_size());
-  std::int32_t most = 0;
+  PageCounts missing;
   for (std::size_t g = 0; g < tables_.size(); ++g) {
     const auto held = static_cast<std::int32_t>(tables_[g].size());
-    most = std::max(most, std::max(0, wanted - held) + shared_pages(g, first));
+    std::int64_t& most = missing[pool_->class_of(g)];
+    most = std::max<std::int64_t>(most, std::max(0, wanted - held) + shared_pages(g, first));
   }
-  return most;
+  return missing;
+}
+
+PageCounts Sequence::pages() const noexcept {
+  PageCounts held;
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    held[pool_->class_of(g)] = static_cast<std::int64_t>(tables_[g].size());
+  }
+  return held;
 }
 
 Shortage Sequence::reserve(std::int32_t tokens) noexcept {

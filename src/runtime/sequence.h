@@ -54,8 +54,8 @@ class Sequence {
   /// there is nothing to do.
   Shortage reserve(std::int32_t tokens) noexcept;
 
-  /// (mutex) How many pages reserve(tokens) would take in the group that lacks most; trims first.
-  std::int32_t missing_pages(std::int32_t tokens) noexcept;
+  /// (mutex) How many pages reserve(tokens) would take; trims first.
+  PageCounts missing_pages(std::int32_t tokens) noexcept;
 
   /// The last token is to be computed again; reserve() makes its page its own. at_step only.
   void forget_last() noexcept {
@@ -68,8 +68,8 @@ class Sequence {
   /// (mutex) Gives back pages behind the history, which rewind() leaves in the table at_step.
   void trim() noexcept;
 
-  /// Pages in the table of each group.
-  std::int32_t pages() const noexcept { return tables_.empty() ? 0 : static_cast<std::int32_t>(tables_[0].size()); }
+  /// Pages in its tables.
+  PageCounts pages() const noexcept;
 
   /// (mutex) Makes the last token of the history one that is still to compute, in a page of its own, so that its logits
   /// can be had again. On a shortage nothing has changed. The history must not be empty.

@@ -25,7 +25,7 @@ struct Job {
 class Trace {
  public:
   Trace(SchedulerLimits limits, std::int32_t page_size)
-      : limits_(limits), page_size_(page_size), free_(limits.total_pages) {
+      : limits_(limits), page_size_(page_size), free_(limits.total_pages[0]) {
     plan_.reserve(4096);
   }
 
@@ -43,7 +43,7 @@ class Trace {
   void step() {
     std::vector<ScheduledRequest> views;
     for (Job& job : jobs_) {
-      job.view.missing = std::max(0, pages_for(job.view.tokens) - job.view.pages);
+      job.view.missing = missing(job);
       views.push_back(job.view);
     }
     runtime::schedule(limits_, {views, free_, step_}, plan_);
@@ -63,9 +63,12 @@ class Trace {
   int failed() const { return failed_; }
   std::uint64_t steps() const { return step_; }
   std::int64_t preemptions() const { return preemptions_; }
-  std::int32_t free() const { return free_; }
+  std::int64_t free() const { return free_; }
 
  private:
+  std::int64_t missing(const Job& j) const {
+    return std::max<std::int64_t>(0, pages_for(j.view.tokens) - j.view.pages[0]);
+  }
   std::int32_t pages_for(std::int32_t tokens) const { return (tokens + page_size_ - 1) / page_size_; }
   Job& job(std::int32_t i) { return jobs_[static_cast<std::size_t>(i)]; }
 
@@ -81,7 +84,7 @@ class Trace {
       job(i).view.running = true;
     }
     for (const std::int32_t i : plan_.fail) {
-      REQUIRE(pages_for(job(i).view.tokens) > limits_.total_pages);  // else it could have run alone
+      REQUIRE(pages_for(job(i).view.tokens) > limits_.total_pages[0]);  // else it could have run alone
       drop_pages(job(i));
       job(i).generated = job(i).wanted = 0;
       job(i).view.running = false;
@@ -103,7 +106,7 @@ class Trace {
       seen.push_back(item.request);
       REQUIRE((item.count > 0 && item.count <= j.view.tokens - j.view.computed));
       tokens += item.count;
-      const std::int32_t take = std::max(0, pages_for(j.view.tokens) - j.view.pages);
+      const std::int64_t take = missing(j);
       REQUIRE(take <= free_);  // pages were there
       free_ -= take;
       j.view.pages += take;
@@ -121,7 +124,7 @@ class Trace {
   }
 
   void drop_pages(Job& j) {
-    free_ += j.view.pages;
+    free_ += j.view.pages[0];
     j.view.pages = 0;
     j.view.computed = 0;
   }
@@ -147,7 +150,7 @@ class Trace {
 
   SchedulerLimits limits_;
   std::int32_t page_size_;
-  std::int32_t free_;
+  std::int64_t free_;
   std::vector<Job> jobs_;
   std::vector<std::uint64_t> gone_;
   Schedule plan_;
@@ -201,7 +204,7 @@ TEST_CASE("random traces: every request ends, nothing exceeds its limit") {
       REQUIRE(t.steps() < 12000);
     }
     REQUIRE(t.ended() + t.failed() == jobs);
-    REQUIRE(t.free() == limits.total_pages);
+    REQUIRE(t.free() == limits.total_pages[0]);
     preemptions += t.preemptions();
     failed += t.failed();
   }

@@ -214,23 +214,23 @@ TEST_CASE("pages at the step: histories wait without pages, lose them and go on"
       histories.erase(histories.begin() + static_cast<std::ptrdiff_t>(at));
     } else if (action == 3 && pick(3) == 0) {
       s.evict();
-      REQUIRE((s.pages() == 0 && s.computed() == 0));
+      REQUIRE((!s.pages().any() && s.computed() == 0));
     } else if (action == 4) {
       const std::vector<Token> more = iota(static_cast<int>(pick(9)), static_cast<Token>(pick(900)));
-      const std::int32_t pages = s.pages();
+      const runtime::PageCounts pages = s.pages();
       if (s.append(more).kind == Shortage::Kind::none)
         histories[at].insert(histories[at].end(), more.begin(), more.end());
       REQUIRE(s.pages() == pages);
     } else if (s.size() > 0) {
       if (pick(3) == 0) s.forget_last();
-      const std::int32_t missing = s.missing_pages(s.size());
+      const runtime::PageCounts missing = s.missing_pages(s.size());
       const Shortage shortage = s.reserve(s.size());
       if (shortage.kind == Shortage::Kind::none) {
-        REQUIRE(s.missing_pages(s.size()) == 0);
+        REQUIRE(!s.missing_pages(s.size()).any());
         const auto left = static_cast<std::size_t>(s.size() - s.computed());
         if (left > 0) REQUIRE(compute(fake, s, std::min(16, 1 + static_cast<std::int32_t>(pick(left)))).ok());
       } else {
-        REQUIRE(shortage.needed == missing);
+        REQUIRE(shortage.needed == missing[0]);
         ++refused;
       }
     }
