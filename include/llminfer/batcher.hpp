@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include <llminfer/batch_stats.hpp>
 #include <llminfer/error.hpp>
 #include <llminfer/export.hpp>
 #include <llminfer/generator.hpp>
@@ -22,23 +23,6 @@ struct BatcherOptions {
                              ///< the others' tokens less
   int queue = 1024;          ///< most requests that wait for their first step; 1 .. 1,000,000
   int pieces_ahead = 256;    ///< most pieces of a request that wait for its client, 1 .. 65,536; then it alone pauses
-};
-
-/// A moment of a Batcher. Counts are since start.
-struct BatchStats {
-  int queued = 0;      ///< requests that wait for their first step
-  int running = 0;     ///< requests that are computed now
-  int preempted = 0;   ///< requests that wait after they lost their pages
-  int pages_used = 0;  ///< of each state group, kept by anyone
-  int pages_total = 0;
-  std::uint64_t steps = 0;
-  std::uint64_t prefill_tokens = 0;  ///< computed in chunks, what was computed again included
-  std::uint64_t decode_tokens = 0;   ///< computed one a step
-  std::uint64_t preemptions = 0;
-  std::uint64_t submitted = 0;
-  std::uint64_t completed = 0;  ///< ended with a Finish other than cancelled
-  std::uint64_t cancelled = 0;
-  std::uint64_t failed = 0;  ///< ended with an Error
 };
 
 /// Names a request that was submitted with callbacks. Copies name the same one. (any thread)
@@ -95,9 +79,10 @@ class LLMINFER_API Batcher {
   BatchStats stats() const;
 
   class Body;
+  /// For the library's own use.
+  explicit Batcher(std::shared_ptr<Body> body) noexcept;
 
  private:
-  explicit Batcher(std::shared_ptr<Body> body) noexcept;
   std::shared_ptr<Body> body_;
 };
 

@@ -1,52 +1,13 @@
 #include <llminfer/batcher.hpp>
 
-#include <algorithm>
-
 #include "api/batched_generator.h"
+#include "api/batcher_body.h"
 #include "api/guard.h"
 #include "core/fail.h"
-#include "core/thread.h"
 
 namespace llminfer {
 inline namespace v0 {
 namespace {
-
-void check_range(const char* field, std::int64_t value, std::int64_t high) {
-  if (value < 1 || value > high) {
-    core::fail(ErrorCode::invalid_argument, "BatcherOptions::{} is {}, must be 1 to {}", field, value, high);
-  }
-}
-
-void check(const BatcherOptions& options, const Model::Body& model) {
-  if (options.kv_bytes == 0) core::fail(ErrorCode::invalid_argument, "BatcherOptions::kv_bytes is 0");
-  check_range("max_sequences", options.max_sequences, std::min(model.limits.sequences, model.limits.outputs));
-  check_range("step_tokens", options.step_tokens, model.limits.tokens);
-  check_range("queue", options.queue, 1'000'000);
-  check_range("pieces_ahead", options.pieces_ahead, 1 << 16);
-}
-
-std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, std::size_t kv_bytes) {
-  runtime::PoolOptions pool;
-  pool.program = model.program;
-  pool.graph = model.graph;
-  pool.limits = model.limits;
-  pool.format = model.format;
-  pool.page_size = model.page_size;
-  pool.pages = api::session_pages(*model.graph, model.needs, model.page_size, {0, kv_bytes});
-  pool.host = model.host;
-  return std::make_shared<runtime::Pool>(std::move(pool));
-}
-
-std::shared_ptr<runtime::BatchEngine> make_engine(const Model::Body& model, const BatcherOptions& options) {
-  check(options, model);
-  runtime::BatchEngineOptions engine;
-  engine.pool = make_pool(model, options.kv_bytes);
-  engine.memory = model.host;
-  engine.max_sequences = options.max_sequences;
-  engine.step_tokens = options.step_tokens;
-  engine.queue = static_cast<std::size_t>(options.queue);
-  return std::make_shared<runtime::BatchEngine>(std::move(engine));
-}
 
 /// Hands a request's pieces and its end to the application, on the engine's thread.
 class CallbackSink final : public runtime::BatchSink {
@@ -74,84 +35,6 @@ class CallbackSink final : public runtime::BatchSink {
   OnPiece on_piece_;
   OnEnd on_end_;
 };
-
-}  // namespace
-
-class Batcher::Body {
- public:
-  Body(Model model_in, BatcherOptions options_in)
-      : model(std::move(model_in)), options(options_in), engine(make_engine(*model.body(), options)) {
-    thread = std::make_unique<core::Thread>([loop = engine] { loop->run(); });
-  }
-  Body(const Body&) = delete;
-  Body& operator=(const Body&) = delete;
-  ~Body() {
-    engine->stop();
-    thread.reset();  // in a callback it does not wait: the loop ends by itself
-  }
-
-  /// The session to continue: the given one, or its history in a new one of this pool. Throws what is wrong with it.
-  std::shared_ptr<Session::Body> session_for(const Session& session, const GenerateOptions& generate) const;
-  std::shared_ptr<Session::Body> open(int context) const {
-    return std::make_shared<Session::Body>(model, engine->pool(), context, runtime::Paging::at_step);
-  }
-
-  const Model model;
-  const BatcherOptions options;
-  const std::shared_ptr<runtime::BatchEngine> engine;
-  std::unique_ptr<core::Thread> thread;
-};
-
-std::shared_ptr<Session::Body> Batcher::Body::session_for(const Session& session,
-                                                          const GenerateOptions& generate) const {
-  const std::shared_ptr<Session::Body>& given = session.body();
-  if (!given) core::fail(ErrorCode::invalid_argument, "the session was moved from");
-  given->require_idle();
-  const int size = given->sequence->size();
-  if (size == 0) core::fail(ErrorCode::invalid_argument, "the session has no tokens to continue");
-  if (given->model.body() != model.body()) {
-    core::fail(ErrorCode::mismatch, "the session belongs to another model than the batcher");
-  }
-  checked(generate, *given);
-  const std::int64_t page = model.body()->page_size;
-  const std::int64_t pages = (size + page - 1) / page;
-  if (pages > engine->total_pages()) {
-    core::fail_amount(ErrorCode::out_of_pages, pages, engine->total_pages(),
-                      "the history takes {} pages, the whole pool has {}", pages, engine->total_pages());
-  }
-  if (given->pool == engine->pool()) return given;
-  std::shared_ptr<Session::Body> own = open(given->sequence->context());
-  own->append(given->sequence->tokens());
-  return own;
-}
-
-namespace {
-
-/// The request of a session that is ready for it.
-std::shared_ptr<runtime::BatchRequest> make_request(const std::shared_ptr<Session::Body>& session,
-                                                    const GenerateOptions& generate, int pieces_ahead,
-                                                    std::unique_ptr<runtime::BatchSink> sink) {
-  runtime::BatchRequestSetup setup;
-  setup.sequence = session->sequence.get();
-  setup.keeps_alive = session;
-  setup.generation = generation_setup(*session);
-  setup.pieces_ahead = static_cast<std::size_t>(pieces_ahead);
-  setup.sink = std::move(sink);
-  return std::make_shared<runtime::BatchRequest>(generate, std::move(setup));
-}
-
-/// Marks the session as in use while a request of it is submitted, and afterwards if that worked.
-void submit_marked(runtime::BatchEngine& engine, Session::Body& session,
-                   const std::shared_ptr<runtime::BatchRequest>& request) {
-  session.logits_at = 0;  // the engine's logits do not come here
-  session.generating = true;
-  try {
-    engine.submit(request);
-  } catch (...) {
-    session.generating = false;
-    throw;
-  }
-}
 
 }  // namespace
 
@@ -193,10 +76,10 @@ Result<Session> Batcher::open_session(SessionOptions options) {
 Result<Generator> Batcher::submit(Session&& session, GenerateOptions options) {
   return api::guard("Batcher::submit", [&] {
     std::shared_ptr<Session::Body> body = body_->session_for(session, options);
-    const auto request = make_request(body, options, body_->options.pieces_ahead, nullptr);
+    const auto request = body_->make_request(body, options);
     auto generator = std::make_unique<BatchedGenerator>(body_->engine, request, body);
     try {
-      submit_marked(*body_->engine, *body, request);
+      body_->submit(*body, request);
     } catch (...) {
       generator->disown();
       throw;
@@ -214,8 +97,8 @@ Result<Ticket> Batcher::submit(Session&& session, GenerateOptions options, std::
     auto sink = std::make_unique<CallbackSink>(body, std::move(on_piece), std::move(on_end));
     auto ticket = std::make_shared<Ticket::Body>();
     ticket->engine = body_->engine;
-    ticket->request = make_request(body, options, 0, std::move(sink));
-    submit_marked(*body_->engine, *body, ticket->request);
+    ticket->request = body_->make_request(body, options, std::move(sink));
+    body_->submit(*body, ticket->request);
     const Session taken = std::move(session);
     return Ticket(std::move(ticket));
   });

@@ -24,12 +24,17 @@ constexpr std::chrono::nanoseconds longest_nap = std::chrono::hours(1);
 BatchEngine::BatchEngine(BatchEngineOptions options)
     : pool_(std::move(options.pool)),
       clock_(std::move(options.clock)),
+      started_(clock_->now()),
       limits_(scheduler_limits(*pool_, options)),
       capacity_(options.queue + 4 * static_cast<std::size_t>(options.max_sequences)),
       queue_limit_(options.queue),
       rows_(core::Array<float>::make(options.memory, static_cast<std::size_t>(options.max_sequences) *
                                                          static_cast<std::size_t>(pool_->graph().vocabulary))),
-      sampler_(pool_->graph().vocabulary, options.memory.get()) {
+      sampler_(pool_->graph().vocabulary, options.memory.get()),
+      generated_(started_),
+      computed_(started_),
+      published_generated_(started_),
+      published_computed_(started_) {
   live_.reserve(capacity_);
   views_.reserve(capacity_);
   schedule_.reserve(capacity_);
@@ -49,9 +54,11 @@ void BatchEngine::run() noexcept {
   for (;;) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      const Clock::time_point start = clock_->now();
       changed_ = false;
       take_incoming();
-      sweep(clock_->now());
+      sweep(start);
+      counts_.scheduling += elapsed(start, clock_->now());
       publish();
       if (stopping_) break;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <condition_variable>
-#include <llminfer/batcher.hpp>
+#include <llminfer/batch_stats.hpp>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -13,6 +13,7 @@
 #include "runtime/batch_request.h"
 #include "runtime/clock.h"
 #include "runtime/executor.h"
+#include "runtime/rate_window.h"
 #include "runtime/scheduler.h"
 
 namespace llminfer::runtime {
@@ -74,11 +75,12 @@ class BatchEngine {
   void wait_for_work(std::unique_lock<std::mutex>& lock) noexcept;
   // Without it.
   void plan() noexcept;
-  void apply_plan() noexcept;
+  void apply_plan(Clock::time_point now) noexcept;
   void build_step() noexcept;
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
-  void commit(std::size_t item, std::span<const float> logits) noexcept;
+  void commit(std::size_t item, std::span<const float> logits, Clock::time_point now) noexcept;
+  void count_token(BatchRequest& request, Clock::time_point now) noexcept;
   void hand_out(BatchRequest& request) noexcept;
   void call_ends() noexcept;
   void end_all() noexcept;
@@ -87,6 +89,7 @@ class BatchEngine {
 
   const std::shared_ptr<Pool> pool_;
   const std::shared_ptr<const Clock> clock_;
+  const Clock::time_point started_;
   const SchedulerLimits limits_;
   const std::size_t capacity_;
   const std::size_t queue_limit_;
@@ -101,7 +104,9 @@ class BatchEngine {
   core::Array<float> rows_;
   SamplerWorkspace sampler_;
   std::uint64_t arrivals_ = 0;
-  BatchStats counts_;  // published under the mutex
+  BatchStats counts_;  // published under the mutex, with the rates
+  RateWindow generated_;
+  RateWindow computed_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
@@ -111,6 +116,8 @@ class BatchEngine {
   std::int32_t step_live_ = 0;  // requests in the running step that are not cancelled
   backend::StopFlag step_stop_;
   BatchStats stats_;
+  RateWindow published_generated_;
+  RateWindow published_computed_;
 
   std::thread::id thread_;  // that runs the loop
 

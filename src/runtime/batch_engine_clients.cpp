@@ -98,6 +98,10 @@ BatchStats BatchEngine::stats() const {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     out = stats_;
+    const Clock::time_point now = clock_->now();
+    out.up = elapsed(started_, now);
+    out.generated_per_second = published_generated_.per_second(now);
+    out.computed_per_second = published_computed_.per_second(now);
   }
   const std::unique_lock<std::mutex> lock(pool_->mutex(), std::try_to_lock);
   if (lock.owns_lock()) out.pages_used = pages_used();  // else as of the last step

@@ -63,6 +63,7 @@ void BatchEngine::deliver(BatchRequest& request) noexcept {
   while (const Generation::Waiting* front = request.generation.front()) {
     if (!request.queue.push(request.generation.piece_of(*front))) {
       request.blocked = true;
+      request.last_token.reset();  // what follows is its client's time
       break;
     }
     request.generation.pop_front();
@@ -116,6 +117,8 @@ void BatchEngine::publish() noexcept {
   const std::uint64_t submitted = stats_.submitted;
   stats_ = counts_;
   stats_.submitted = submitted;
+  published_generated_ = generated_;
+  published_computed_ = computed_;
 }
 
 }  // namespace llminfer::runtime

@@ -10,6 +10,7 @@ namespace llminfer::runtime {
 void BatchEngine::plan() noexcept {
   pool_->give_way();
   const std::lock_guard<std::mutex> lock(pool_->mutex());
+  const Clock::time_point start = clock_->now();
   views_.clear();
   for (const auto& request : live_) {
     ScheduledRequest& view = request->view;
@@ -23,12 +24,13 @@ void BatchEngine::plan() noexcept {
   }
   const PageCounts free = least(pool_->free_pages() + parking_.pages(), limits_.total_pages);
   schedule(limits_, {views_, free, counts_.steps}, schedule_);
-  apply_plan();
+  apply_plan(start);
   build_step();
   counts_.pages_used = pages_used();
+  counts_.scheduling += elapsed(start, clock_->now());
 }
 
-void BatchEngine::apply_plan() noexcept {
+void BatchEngine::apply_plan(Clock::time_point now) noexcept {
   for (const std::int32_t i : schedule_.preempt) {
     BatchRequest& request = *live_[static_cast<std::size_t>(i)];
     request.sequence.evict();
@@ -38,6 +40,7 @@ void BatchEngine::apply_plan() noexcept {
   for (const std::int32_t i : schedule_.admit) {
     BatchRequest& request = *live_[static_cast<std::size_t>(i)];
     request.view.running = true;
+    if (!request.started) counts_.queue_time.add(elapsed(request.start, now));
     request.started = true;
   }
   for (const std::int32_t i : schedule_.fail) {
@@ -87,9 +90,13 @@ void BatchEngine::run_step() noexcept {
   backend::StepOutputs outputs;
   outputs.values = rows_.span();
   backend::Status status;
+  Clock::time_point now;
   {
     const std::lock_guard<std::mutex> lock(pool_->mutex());
+    const Clock::time_point start = clock_->now();
     status = pool_->executor().run(*pool_, step_, outputs, step_stop_);
+    now = clock_->now();
+    counts_.step_time.add(elapsed(start, now));
   }
   ++counts_.steps;
   if (!status.ok() && status.code == ErrorCode::cancelled) return;
@@ -101,13 +108,15 @@ void BatchEngine::run_step() noexcept {
       continue;
     }
     const bool wanted = step_.items[k].rows == RowsWanted::last;
-    commit(k, wanted ? rows_.span().subspan(row * width, width) : std::span<float>());
+    commit(k, wanted ? rows_.span().subspan(row * width, width) : std::span<float>(), now);
     row += wanted ? 1 : 0;
   }
+  computed_.add(now, status.ok() ? static_cast<std::uint64_t>(step_.tokens()) : 0);
+  counts_.sampling += elapsed(now, clock_->now());
 }
 
 /// Counts what an item computed and, if its history is complete, chooses the next token.
-void BatchEngine::commit(std::size_t item, std::span<const float> logits) noexcept {
+void BatchEngine::commit(std::size_t item, std::span<const float> logits, Clock::time_point now) noexcept {
   BatchRequest& request = *live_[stepped_[item]];
   const std::int32_t computed = request.sequence.computed();
   (step_.items[item].count == 1 ? counts_.decode_tokens : counts_.prefill_tokens) +=
@@ -117,13 +126,24 @@ void BatchEngine::commit(std::size_t item, std::span<const float> logits) noexce
     request.charged = computed;
   }
   if (logits.empty()) return;
+  const std::int32_t before = request.sequence.size();
   Result<void> stepped =
       core::guard("Batcher", [&] { return request.generation.step(logits, sampler_, request.sequence); });
   if (!stepped) {
     end_with(request, std::move(stepped).error());
     return;
   }
+  if (request.sequence.size() > before) count_token(request, now);
   if (request.sink) hand_out(request);
+}
+
+void BatchEngine::count_token(BatchRequest& request, Clock::time_point now) noexcept {
+  ++counts_.generated_tokens;
+  generated_.add(now, 1);
+  if (!request.had_token) counts_.time_to_first_token.add(elapsed(request.start, now));
+  if (request.last_token) counts_.time_between_tokens.add(elapsed(*request.last_token, now));
+  request.had_token = true;
+  request.last_token = now;
 }
 
 /// Calls the client with all pieces that may go out. Its exception is its own request's error.

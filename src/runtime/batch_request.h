@@ -68,6 +68,8 @@ class BatchRequest {
   std::int32_t charged = 0;      ///< longest history that counted for its share: what is computed again counts once
   bool first_token_out = false;  ///< the deadline of the first token is met
   bool started = false;          ///< was admitted once
+  bool had_token = false;        ///< one was chosen
+  std::optional<Clock::time_point> last_token;  ///< when, unless it paused since
 
   // guarded
   PieceQueue queue;

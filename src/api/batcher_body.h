@@ -1,0 +1,44 @@
+// The state behind a Batcher: its engine and the thread that runs it.
+#pragma once
+
+#include <llminfer/batcher.hpp>
+#include <memory>
+
+#include "api/session_body.h"
+#include "core/thread.h"
+#include "runtime/batch_engine.h"
+
+namespace llminfer {
+inline namespace v0 {
+
+class Batcher::Body {
+ public:
+  /// Throws what is wrong with the options, and what memory reports.
+  Body(Model model, BatcherOptions options,
+       std::shared_ptr<const runtime::Clock> clock = std::make_shared<const runtime::SteadyClock>());
+  Body(const Body&) = delete;
+  Body& operator=(const Body&) = delete;
+  ~Body();
+
+  /// The session to continue: the given one, or its history in a new one of this pool. Throws what is wrong with it.
+  std::shared_ptr<Session::Body> session_for(const Session& session, const GenerateOptions& generate) const;
+  /// An empty one in the engine's pool.
+  std::shared_ptr<Session::Body> open(int context) const;
+
+  /// The request of a session that is ready for it; without a sink its pieces wait in a queue.
+  std::shared_ptr<runtime::BatchRequest> make_request(const std::shared_ptr<Session::Body>& session,
+                                                      const GenerateOptions& generate,
+                                                      std::unique_ptr<runtime::BatchSink> sink = {}) const;
+  /// Marks the session as in use while a request of it is submitted, and afterwards if that worked.
+  void submit(Session::Body& session, const std::shared_ptr<runtime::BatchRequest>& request) const;
+
+  const Model model;
+  const BatcherOptions options;
+  const std::shared_ptr<runtime::BatchEngine> engine;
+
+ private:
+  std::unique_ptr<core::Thread> thread_;
+};
+
+}  // namespace v0
+}  // namespace llminfer
