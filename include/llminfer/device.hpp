@@ -1,9 +1,11 @@
 // Where a model runs.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include <llminfer/device_description.hpp>
 #include <llminfer/device_info.hpp>
 #include <llminfer/error.hpp>
 #include <llminfer/export.hpp>
@@ -30,6 +32,9 @@ class LLMINFER_API Device {
   static Result<Device> cpu(CpuOptions options = {});
   /// Slow, single-threaded float32 arithmetic that the other devices are compared with.
   static Result<Device> reference();
+  /// A device that computes nothing: its steps end at once, its tokens are a hash of `seed` and the history, weights are
+  /// not read and no memory is taken. Model::plan_memory tells what the described device would hold; see also simulate().
+  static Result<Device> simulated(const DeviceDescription& description, std::uint64_t seed = 0);
   /// A caller's own implementation of <llminfer/backend/backend.hpp>. Error: invalid_argument for null.
   static Result<Device> wrap(std::shared_ptr<backend::Backend> backend);
 

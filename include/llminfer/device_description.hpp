@@ -41,6 +41,7 @@ struct DeviceDescription {
 
   Figure memory{};           ///< bytes for weights, activations and cache
   Figure bandwidth{};        ///< bytes read from this memory in a second, at best
+  Figure cache{};            ///< bytes of the last-level cache: activations that fit into it need not go to memory
   Figure f32{};              ///< operations in a second at best; a multiplication and an addition are two
   Figure f16{};              ///< the same, without structured sparsity
   Figure int8{};             ///< the same

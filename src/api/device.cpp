@@ -4,6 +4,7 @@
 #include "api/guard.h"
 #include "core/fail.h"
 #include "device/registry.h"
+#include "profile/description_check.h"
 
 namespace llminfer {
 inline namespace v0 {
@@ -16,6 +17,13 @@ Result<Device> Device::cpu(CpuOptions options) {
 
 Result<Device> Device::reference() {
   return api::guard("Device::reference", [] { return Device(device::open_reference()); });
+}
+
+Result<Device> Device::simulated(const DeviceDescription& description, std::uint64_t seed) {
+  return api::guard("Device::simulated", [&] {
+    profile::check(description);
+    return Device(device::open_sim(description, seed, std::make_shared<core::ManualClock>()));
+  });
 }
 
 Result<Device> Device::wrap(std::shared_ptr<backend::Backend> backend) {

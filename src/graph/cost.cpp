@@ -17,25 +17,6 @@ std::uint64_t row_bytes(const Weight& w) {
   return info.block_size == 0 ? 0 : u64(w.columns) / info.block_size * info.block_bytes;
 }
 
-/// Keys that some query of the sequence's chunk sees, and the sum over its queries of the keys each sees.
-struct Visible {
-  std::uint64_t distinct = 0;
-  std::uint64_t pairs = 0;
-};
-
-Visible visible_keys(const SequenceShape& s, std::int64_t window) {
-  const std::int64_t start = s.start;
-  const std::int64_t count = s.count;
-  const std::int64_t end = start + count;
-  if (count <= 0) return {};
-  if (window <= 0) return {u64(end), u64(count * start + count * (count + 1) / 2)};
-  const std::int64_t first = std::max<std::int64_t>(0, start - window + 1);
-  // Queries below position window - 1 see all before them, the others `window` keys.
-  const std::int64_t growing = std::clamp<std::int64_t>(window - 1 - start, 0, count);
-  const std::int64_t pairs = growing * start + growing * (growing + 1) / 2 + (count - growing) * window;
-  return {u64(end - first), u64(pairs)};
-}
-
 /// Computes the cost of one op; rows r is tokens or outputs as the op's values say.
 class Coster {
  public:
@@ -115,7 +96,7 @@ class Coster {
     OpCost c;
     std::uint64_t pairs = 0;
     for (const SequenceShape& s : batch_.sequences) {
-      const Visible seen = visible_keys(s, g.window);
+      const VisibleKeys seen = visible_keys(s, g.window);
       c.kv_read_bytes += seen.distinct * u64(g.heads) * row;
       pairs += seen.pairs;
     }
@@ -173,9 +154,7 @@ class Coster {
     if (n == 0) return 0;
     const std::size_t layer = moe_layer(o.route);
     if (layer < batch_.experts_hit.size()) return u64(batch_.experts_hit[layer]);
-    const double all = static_cast<double>(w.experts);
-    const double missed = std::pow(1.0 - o.used / all, static_cast<double>(n));
-    return static_cast<std::uint64_t>(std::lround(all * (1.0 - missed)));
+    return expected_experts_hit(w.experts, o.used, n);
   }
   /// Number of the MoE layer whose route value this is, counted over the graph.
   std::size_t moe_layer(ValueId route) const {
@@ -203,6 +182,25 @@ OpCost& OpCost::operator+=(const OpCost& other) noexcept {
   kv_write_bytes += other.kv_write_bytes;
   flops += other.flops;
   return *this;
+}
+
+VisibleKeys visible_keys(const SequenceShape& s, std::int64_t window) noexcept {
+  const std::int64_t start = s.start;
+  const std::int64_t count = s.count;
+  const std::int64_t end = start + count;
+  if (count <= 0) return {};
+  if (window <= 0) return {u64(end), u64(count * start + count * (count + 1) / 2)};
+  const std::int64_t first = std::max<std::int64_t>(0, start - window + 1);
+  // Queries below position window - 1 see all before them, the others `window` keys.
+  const std::int64_t growing = std::clamp<std::int64_t>(window - 1 - start, 0, count);
+  const std::int64_t pairs = growing * start + growing * (growing + 1) / 2 + (count - growing) * window;
+  return {u64(end - first), u64(pairs)};
+}
+
+std::uint64_t expected_experts_hit(std::int64_t experts, std::int32_t used, std::uint64_t rows) noexcept {
+  const double all = static_cast<double>(experts);
+  const double missed = std::pow(1.0 - used / all, static_cast<double>(rows));
+  return static_cast<std::uint64_t>(std::lround(all * (1.0 - missed)));
 }
 
 std::uint64_t kv_row_bytes(KvType type, std::int32_t width) noexcept {

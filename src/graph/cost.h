@@ -44,6 +44,18 @@ struct OpCost {
   OpCost& operator+=(const OpCost& other) noexcept;
 };
 
+/// Of one sequence's chunk: keys that some query sees, and the sum over its queries of the keys each sees.
+struct VisibleKeys {
+  std::uint64_t distinct = 0;
+  std::uint64_t pairs = 0;
+};
+
+/// `window`: as StateGroup::window.
+VisibleKeys visible_keys(const SequenceShape& sequence, std::int64_t window) noexcept;
+
+/// Different experts that `rows` rows choose, `used` each: the expected value of uniform routing, rounded to nearest.
+std::uint64_t expected_experts_hit(std::int64_t experts, std::int32_t used, std::uint64_t rows) noexcept;
+
 /// Bytes of one head's key or value of `width` values in a cache format.
 std::uint64_t kv_row_bytes(KvType type, std::int32_t width) noexcept;
 

@@ -8,6 +8,7 @@
 #include "core/fail.h"
 #include "core/file.h"
 #include "core/guard.h"
+#include "profile/description_check.h"
 #include "profile/description_json.h"
 
 namespace llminfer {
@@ -15,6 +16,7 @@ inline namespace v0 {
 namespace {
 
 constexpr std::size_t max_bytes = 64 * 1024;
+constexpr int max_replicas = 1024;
 
 /// A figure of the description, its key, and the values it may have.
 struct FigureRow {
@@ -27,6 +29,7 @@ struct FigureRow {
 constexpr std::array figure_rows = {
     FigureRow{"memory", &DeviceDescription::memory, 1, 1e18},
     FigureRow{"bandwidth", &DeviceDescription::bandwidth, 1, 1e18},
+    FigureRow{"cache", &DeviceDescription::cache, 0, 1e18},
     FigureRow{"f32", &DeviceDescription::f32, 1, 1e21},
     FigureRow{"f16", &DeviceDescription::f16, 1, 1e21},
     FigureRow{"int8", &DeviceDescription::int8, 1, 1e21},
@@ -126,18 +129,12 @@ DeviceDescription parse_text(std::string_view json) {
   }
   static constexpr std::array kinds = {"f32", "f16", "int8"};
   static constexpr std::array caches = {"f32", "f16", "bf16", "q8_0", "q4_0"};
-  static constexpr std::array pages = {8, 16, 32, 64, 128};
   Fields fields(profile::read_leaves(json));
   fields.integer("format", 1, 1);
   DeviceDescription out;
   out.name = fields.text("name");
-  if (out.name.empty()) core::fail(ErrorCode::invalid_argument, "device description: 'name' is empty");
-  if (fields.has("replicas")) out.replicas = fields.integer("replicas", 1, 1024);
+  if (fields.has("replicas")) out.replicas = fields.integer("replicas", 1, max_replicas);
   out.page_size = fields.integer("page_size", 8, 128);
-  if (std::find(pages.begin(), pages.end(), out.page_size) == pages.end()) {
-    core::fail(ErrorCode::invalid_argument, "device description: 'page_size' is {}, must be 8, 16, 32, 64 or 128",
-               out.page_size);
-  }
   out.default_kv = static_cast<KvType>(fields.choice("default_kv", caches) + static_cast<std::size_t>(KvType::f32));
   out.quantized = static_cast<MultiplyAdd>(fields.choice("quantized", kinds));
   out.half = static_cast<MultiplyAdd>(fields.choice("half", kinds));
@@ -145,7 +142,15 @@ DeviceDescription parse_text(std::string_view json) {
   for (const FigureRow& row : figure_rows) out.*row.field = figure(fields, row);
   if (fields.has("comment")) fields.text("comment");
   fields.end();
+  profile::check(out);
   return out;
+}
+
+void check_number(const char* field, double value, double least, double most) {
+  if (!(value >= least && value <= most)) {  // not a number is refused too
+    core::fail(ErrorCode::invalid_argument, "device description: '{}' is {}, must be {} to {}", field, value, least,
+               most);
+  }
 }
 
 }  // namespace
@@ -180,4 +185,23 @@ Result<DeviceDescription> DeviceDescription::file(const std::filesystem::path& p
 }
 
 }  // namespace v0
+
+void profile::check(const DeviceDescription& d) {
+  if (d.name.empty()) core::fail(ErrorCode::invalid_argument, "device description: 'name' is empty");
+  check_number("replicas", d.replicas, 1, max_replicas);
+  static constexpr std::array pages = {8, 16, 32, 64, 128};
+  if (std::find(pages.begin(), pages.end(), d.page_size) == pages.end()) {
+    core::fail(ErrorCode::invalid_argument, "device description: 'page_size' is {}, must be 8, 16, 32, 64 or 128",
+               d.page_size);
+  }
+  if (d.default_kv <= KvType::automatic || d.default_kv > KvType::q4_0) {
+    core::fail(ErrorCode::invalid_argument, "device description: 'default_kv' is {}", static_cast<int>(d.default_kv));
+  }
+  for (const MultiplyAdd kind : {d.quantized, d.half, d.attention}) {
+    if (kind <= MultiplyAdd::int8) continue;
+    core::fail(ErrorCode::invalid_argument, "device description: a kind of arithmetic is {}", static_cast<int>(kind));
+  }
+  for (const FigureRow& row : figure_rows) check_number(row.key, (d.*row.field).value, row.least, row.most);
+}
+
 }  // namespace llminfer

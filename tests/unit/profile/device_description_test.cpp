@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "profile/description_check.h"
 
 namespace {
 
@@ -45,7 +46,8 @@ constexpr Figure DeviceDescription::*figures[] = {
     &DeviceDescription::memory,        &DeviceDescription::bandwidth,      &DeviceDescription::f32,
     &DeviceDescription::f16,           &DeviceDescription::int8,           &DeviceDescription::bandwidth_share,
     &DeviceDescription::compute_share, &DeviceDescription::group_overhead, &DeviceDescription::step_overhead,
-    &DeviceDescription::link};
+    &DeviceDescription::link,
+    &DeviceDescription::cache};
 
 TEST_CASE("every shipped description loads, and every figure has a source") {
   if (devices().empty()) {
@@ -113,6 +115,19 @@ TEST_CASE("every cut of a description is an error, never a crash") {
   const std::string good = text_of(devices() / "epyc-2core.json");
   const std::size_t end = good.rfind('}');
   for (std::size_t n = 0; n <= end; n += 7) CHECK_FALSE(DeviceDescription::parse(good.substr(0, n)).has_value());
+}
+
+TEST_CASE("a description made by hand is checked before it is used") {
+  if (devices().empty()) return;
+  DeviceDescription d = DeviceDescription::file(devices() / "h100.json").value();
+  profile::check(d);
+  d.bandwidth.value = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_AS(profile::check(d), Exception);
+  d.bandwidth.value = 0;
+  CHECK_THROWS_AS(profile::check(d), Exception);
+  d.bandwidth.value = 1e12;
+  d.page_size = 0;
+  CHECK_THROWS_AS(profile::check(d), Exception);
 }
 
 TEST_CASE("a file that is not there is not_found") {
