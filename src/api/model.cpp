@@ -50,6 +50,7 @@ struct Prepared {
   backend::KvFormat format;
   backend::MemoryNeeds needs;
   int page_size;
+  std::shared_ptr<core::Memory> host;
 };
 
 Prepared prepare(const ModelSource& source, const LoadOptions& options, std::stop_token stop) {
@@ -62,7 +63,8 @@ Prepared prepare(const ModelSource& source, const LoadOptions& options, std::sto
   format::ModelFile file = format::ModelFile::open(source, stop, {options.map_file});
   models::require_known(file.architecture());  // before its hyper-parameters are looked at
   format::HyperParameters hyper = file.hyper_parameters();
-  models::ModelGraph model = models::build_model(file, hyper, {options.context, options.weight_type});
+  auto host = std::make_shared<core::Memory>();
+  models::ModelGraph model = models::build_model(file, hyper, {options.context, options.weight_type, host});
   const backend::Limits limits{options.max_step_tokens, options.max_sequences, options.max_sequences};
   backend::KvFormat format{options.k, options.v};
   if (format.k == KvType::automatic) format.k = info.default_kv;
@@ -71,7 +73,7 @@ Prepared prepare(const ModelSource& source, const LoadOptions& options, std::sto
   if (needs.page_bytes.size() != model.graph->states.size())
     core::fail(ErrorCode::mismatch, "device '{}' planned wrongly", info.kind);
   return {std::move(device), std::move(file), std::move(hyper), std::move(model), limits, format,
-          std::move(needs),  info.page_size};
+          std::move(needs),  info.page_size,  std::move(host)};
 }
 
 std::vector<std::pair<WeightType, std::uint64_t>> bytes_by_type(const backend::Graph& graph) {
@@ -129,6 +131,7 @@ std::shared_ptr<const Model::Body> load(const ModelSource& source, const LoadOpt
   body->format = p.format;
   body->needs = std::move(p.needs);
   body->page_size = p.page_size;
+  body->host = p.host;
   backend::CompileOptions compile;
   compile.limits = p.limits;
   compile.progress = options.progress;

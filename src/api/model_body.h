@@ -25,8 +25,8 @@ class Model::Body {
   backend::KvFormat format;
   backend::MemoryNeeds needs;
   int page_size = 0;
-  /// Host memory of Sessions: logits and the sampler's workspace.
-  std::shared_ptr<core::Memory> host = std::make_shared<core::Memory>();
+  /// Host memory: of the graph, and of Sessions (logits, the sampler's workspace).
+  std::shared_ptr<core::Memory> host;
 };
 
 }  // namespace v0

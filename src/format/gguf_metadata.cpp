@@ -108,7 +108,7 @@ void read_value(Cursor& cursor, Value& value) {
 }  // namespace
 
 Metadata parse_metadata(Cursor& cursor, std::uint64_t keys) {
-  std::vector<Value> values;
+  core::Vector<Value> values(cursor.memory());
   for (std::uint64_t i = 0; i < keys; ++i) {
     Value value;
     value.numbers = core::Vector<std::byte>(cursor.memory());

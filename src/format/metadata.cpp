@@ -109,7 +109,8 @@ std::optional<std::int64_t> as_integer(ValueType type, const std::byte* bytes) n
   }
 }
 
-Metadata::Metadata(std::vector<Value> values) : values_(std::move(values)), sorted_(values_.size()) {
+Metadata::Metadata(core::Vector<Value> values)
+    : values_(std::move(values)), sorted_(values_.size(), values_.get_allocator()) {
   std::iota(sorted_.begin(), sorted_.end(), 0U);
   // Sorted rather than hashed: no choice of keys makes this slow.
   std::sort(sorted_.begin(), sorted_.end(),
@@ -193,8 +194,8 @@ std::optional<std::vector<bool>> Metadata::booleans(std::string_view key) const 
   return flags;
 }
 
-std::vector<MetadataEntry> Metadata::describe() const {
-  std::vector<MetadataEntry> entries;
+core::Vector<MetadataEntry> Metadata::describe() const {
+  core::Vector<MetadataEntry> entries(values_.get_allocator().memory());
   for (const Value& value : values_) {
     MetadataEntry& entry = entries.emplace_back();
     entry.key = printable(value.key);

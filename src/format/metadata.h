@@ -52,9 +52,9 @@ struct Value {
 class Metadata {
  public:
   /// Takes ownership; throws corrupt naming the first key that comes twice.
-  explicit Metadata(std::vector<Value> values);
+  explicit Metadata(core::Vector<Value> values);
 
-  const std::vector<Value>& values() const noexcept { return values_; }
+  const core::Vector<Value>& values() const noexcept { return values_; }
   const Value* find(std::string_view key) const noexcept;
   /// Takes the strings of an array out of it: the vocabulary is not to exist twice.
   core::StringTable take_strings(std::string_view key);
@@ -71,12 +71,12 @@ class Metadata {
   std::optional<std::vector<bool>> booleans(std::string_view key) const;
 
   /// For people to read.
-  std::vector<MetadataEntry> describe() const;
+  core::Vector<MetadataEntry> describe() const;
 
  private:
   const Value* find_typed(std::string_view key, ValueType type) const;
-  std::vector<Value> values_;          // in the file's order
-  std::vector<std::uint32_t> sorted_;  // indices by key
+  core::Vector<Value> values_;          // in the file's order
+  core::Vector<std::uint32_t> sorted_;  // indices by key
 };
 
 /// An integer as the file stores it; nothing for other types or above the int64 range.

@@ -32,7 +32,7 @@ struct ModelFile::Body {
 
   std::optional<Metadata> metadata;
   std::string architecture, name;
-  std::vector<MetadataEntry> entries;
+  core::Vector<MetadataEntry> entries;
   text::TokenizerSpec tokenizer;
   SamplingDefaults sampling;
 
@@ -100,7 +100,7 @@ const std::string& ModelFile::architecture() const noexcept { return body_->arch
 const std::string& ModelFile::name() const noexcept { return body_->name; }
 const text::TokenizerSpec& ModelFile::tokenizer() const noexcept { return body_->tokenizer; }
 const SamplingDefaults& ModelFile::sampling() const noexcept { return body_->sampling; }
-const std::vector<MetadataEntry>& ModelFile::metadata() const noexcept { return body_->entries; }
+std::span<const MetadataEntry> ModelFile::metadata() const noexcept { return body_->entries; }
 std::span<const TensorInfo> ModelFile::tensors() const noexcept { return body_->tensors; }
 std::uint64_t ModelFile::tensor_bytes() const noexcept { return body_->tensor_bytes; }
 

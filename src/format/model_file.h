@@ -82,7 +82,7 @@ class ModelFile {
   const text::TokenizerSpec& tokenizer() const noexcept;
   const SamplingDefaults& sampling() const noexcept;
   /// In the file's order, those of the first part.
-  const std::vector<MetadataEntry>& metadata() const noexcept;
+  std::span<const MetadataEntry> metadata() const noexcept;
 
   /// In the file's order, part by part.
   std::span<const TensorInfo> tensors() const noexcept;

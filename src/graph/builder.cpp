@@ -15,7 +15,7 @@ WeightId GraphBuilder::weight(Weight weight) {
 }
 
 std::int32_t GraphBuilder::rope_table(RopeTable table) {
-  std::vector<RopeTable>& tables = graph_.rope_tables;
+  std::pmr::vector<RopeTable>& tables = graph_.rope_tables;
   const auto same = [&](const RopeTable& t) {
     return t.magnitude == table.magnitude && t.inverse_frequency == table.inverse_frequency;
   };
@@ -26,7 +26,7 @@ std::int32_t GraphBuilder::rope_table(RopeTable table) {
 }
 
 StateSlot GraphBuilder::state(std::int32_t window, std::int32_t heads, std::int32_t k_width, std::int32_t v_width) {
-  std::vector<StateGroup>& states = graph_.states;
+  std::pmr::vector<StateGroup>& states = graph_.states;
   const auto same = [&](const StateGroup& s) {
     return s.window == window && s.heads == heads && s.k_width == k_width && s.v_width == v_width;
   };
@@ -149,7 +149,7 @@ ValueId GraphBuilder::moe_combine(ValueId in, ValueId route, std::int32_t used) 
 }
 
 Graph GraphBuilder::finish(ValueId logits, ValueId hidden, std::int32_t vocabulary, std::int32_t context) {
-  Graph graph = std::exchange(graph_, {});
+  Graph graph(std::move(graph_));  // leaves empty lists of the same memory
   if (!graph.groups.empty() && graph.groups.back().count == 0) graph.groups.pop_back();
   graph.logits = logits;
   graph.hidden = hidden;

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <llminfer/backend/graph.hpp>
+#include <memory_resource>
 
 namespace llminfer::graph {
 
 /// Not thread safe. Shapes are checked as a whole by finish(); until then ids are trusted.
 class GraphBuilder {
  public:
+  /// `memory` is what the graph's lists are taken from, and must outlive it; null: the default resource.
+  explicit GraphBuilder(std::pmr::memory_resource* memory = nullptr)
+      : graph_(memory != nullptr ? memory : std::pmr::get_default_resource()) {}
+
   backend::WeightId weight(backend::Weight weight);
   /// Equal tables share one entry.
   std::int32_t rope_table(backend::RopeTable table);

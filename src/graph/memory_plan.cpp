@@ -17,8 +17,8 @@ struct Life {
   std::size_t last = 0;
 };
 
-std::vector<Life> lives_of(const backend::Graph& graph) {
-  std::vector<Life> lives(graph.values.size());
+core::Vector<Life> lives_of(const backend::Graph& graph, const std::shared_ptr<core::Memory>& memory) {
+  core::Vector<Life> lives(graph.values.size(), memory);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const OpIo io = io_of(graph.ops[i]);
     if (io.out != none) lives[static_cast<std::size_t>(io.out)] = {i, i};
@@ -38,7 +38,7 @@ struct Placed {
 };
 
 /// The lowest gap of `bytes` between `taken`, which is sorted by begin.
-std::uint64_t lowest_gap(const std::vector<Placed>& taken, std::uint64_t bytes) {
+std::uint64_t lowest_gap(const core::Vector<Placed>& taken, std::uint64_t bytes) {
   std::uint64_t offset = 0;
   for (const Placed& p : taken) {
     if (p.begin >= offset && p.begin - offset >= bytes) break;
@@ -56,20 +56,20 @@ std::uint64_t value_bytes(const backend::Value& value, const backend::Limits& li
   return (bytes + 63) / 64 * 64;
 }
 
-MemoryPlan plan_memory(const backend::Graph& graph, const backend::Limits& limits) {
-  const std::vector<Life> lives = lives_of(graph);
-  MemoryPlan plan;
-  plan.offsets.assign(graph.values.size(), 0);
+MemoryPlan plan_memory(const backend::Graph& graph, const backend::Limits& limits,
+                       const std::shared_ptr<core::Memory>& memory) {
+  const core::Vector<Life> lives = lives_of(graph, memory);
+  MemoryPlan plan{core::Vector<std::uint64_t>(graph.values.size(), 0, memory)};
 
   // Largest first: the big activations then decide the total and the small ones fill the gaps.
-  std::vector<std::size_t> order(graph.values.size());
+  core::Vector<std::size_t> order(graph.values.size(), memory);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return value_bytes(graph.values[a], limits) > value_bytes(graph.values[b], limits);
   });
 
-  std::vector<std::size_t> done;
-  std::vector<Placed> taken;
+  core::Vector<std::size_t> done(memory);
+  core::Vector<Placed> taken(memory);
   for (const std::size_t id : order) {
     taken.clear();
     for (const std::size_t other : done) {

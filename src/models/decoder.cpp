@@ -14,12 +14,22 @@ using backend::ValueId;
 using backend::WeightId;
 using format::Role;
 
+struct KeptGraph {
+  std::shared_ptr<core::Memory> memory;
+  backend::Graph graph;
+};
+
 /// Builds the layers of one model. `x_` is the residual stream.
 class DecoderBuilder {
  public:
   DecoderBuilder(const format::ModelFile& file, const format::HyperParameters& hyper, const DecoderSpec& spec,
                  const BuildOptions& options)
-      : file_(file), hyper_(hyper), spec_(spec), options_(options), weights_(file, b_, options.weight_type) {}
+      : file_(file),
+        hyper_(hyper),
+        spec_(spec),
+        options_(options),
+        b_(options.memory.get()),
+        weights_(file, b_, options) {}
 
   ModelGraph run() {
     mark_rope_tensors();
@@ -198,7 +208,10 @@ class DecoderBuilder {
     weights_.require_all_used();
     const int context = options_.context > 0 ? options_.context : hyper_.context_length;
     ModelGraph out;
-    out.graph = std::make_shared<const backend::Graph>(b_.finish(logits, hidden, hyper_.vocab_size, context));
+    // The graph goes with the memory of its lists, whoever holds it last.
+    auto kept = std::make_shared<const KeptGraph>(
+        KeptGraph{options_.memory, b_.finish(logits, hidden, hyper_.vocab_size, context)});
+    out.graph = std::shared_ptr<const backend::Graph>(kept, &kept->graph);
     out.tensors = weights_.take_tensors();
     return out;
   }

@@ -14,7 +14,7 @@ namespace llminfer::models {
 class FileWeights final : public backend::WeightReader {
  public:
   FileWeights(format::ModelFile file, std::shared_ptr<const backend::Graph> graph,
-              std::vector<format::TensorInfo> tensors)
+              core::Vector<format::TensorInfo> tensors)
       : file_(std::move(file)), graph_(std::move(graph)), tensors_(std::move(tensors)) {}
 
   Result<void> read_rows(backend::WeightId weight, std::int64_t first_row, std::int64_t count,
@@ -25,7 +25,7 @@ class FileWeights final : public backend::WeightReader {
 
   format::ModelFile file_;
   std::shared_ptr<const backend::Graph> graph_;
-  std::vector<format::TensorInfo> tensors_;
+  core::Vector<format::TensorInfo> tensors_;
   std::shared_ptr<core::Memory> memory_ = std::make_shared<core::Memory>();
 };
 

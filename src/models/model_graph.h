@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/vector.h"
 #include "format/model_file.h"
 
 namespace llminfer::models {
@@ -12,11 +13,12 @@ namespace llminfer::models {
 struct BuildOptions {
   int context = 0;  ///< positions the graph must serve; 0: what the model was trained for
   WeightType weight_type = WeightType::as_stored;  ///< type that matrices are converted to while they load
+  std::shared_ptr<core::Memory> memory = std::make_shared<core::Memory>();  ///< of the graph and the list of tensors
 };
 
 struct ModelGraph {
   std::shared_ptr<const backend::Graph> graph;
-  std::vector<format::TensorInfo> tensors;  ///< per weight id
+  core::Vector<format::TensorInfo> tensors;  ///< per weight id
 };
 
 }  // namespace llminfer::models

@@ -24,8 +24,8 @@ struct WeightShape {
 
 class WeightBinder {
  public:
-  WeightBinder(const format::ModelFile& file, graph::GraphBuilder& builder, WeightType weight_type)
-      : file_(file), builder_(builder), weight_type_(weight_type) {}
+  WeightBinder(const format::ModelFile& file, graph::GraphBuilder& builder, const BuildOptions& options)
+      : file_(file), builder_(builder), weight_type_(options.weight_type), tensors_(options.memory) {}
 
   bool has(format::Role role, int layer, bool bias = false) const { return file_.find(role, layer, bias) != nullptr; }
 
@@ -40,7 +40,7 @@ class WeightBinder {
   /// Throws unsupported_architecture naming the first tensor of the file that no weight was made of.
   void require_all_used() const;
 
-  std::vector<format::TensorInfo> take_tensors() { return std::move(tensors_); }
+  core::Vector<format::TensorInfo> take_tensors() { return std::move(tensors_); }
 
  private:
   backend::WeightId bind(const format::TensorInfo& tensor, const WeightShape& shape);
@@ -48,7 +48,7 @@ class WeightBinder {
   const format::ModelFile& file_;
   graph::GraphBuilder& builder_;
   WeightType weight_type_;
-  std::vector<format::TensorInfo> tensors_;
+  core::Vector<format::TensorInfo> tensors_;
   std::map<std::string_view, backend::WeightId> used_;  // by tensor name
 };
 

@@ -12,6 +12,9 @@ namespace {
 // Counts live blocks and fails the n-th allocation. Plain globals of the test program: operator new has no other place.
 std::atomic<long> fail_in{0};  // 1: the next one fails; 0: none
 std::atomic<long> live{0};
+std::atomic<bool> watched{false};             // whether `large` counts
+std::atomic<long> large{0};                   // blocks over 4 KiB
+constexpr std::size_t large_from = 4096 + 1;  // bytes
 
 void* take(std::size_t bytes, std::size_t alignment) noexcept {
   long left = fail_in.load(std::memory_order_relaxed);
@@ -29,7 +32,9 @@ void give(void* p) noexcept {
   std::free(p);  // NOLINT(cppcoreguidelines-no-malloc)
 }
 
+/// For containers and objects; core/memory asks without exceptions.
 void* take_or_throw(std::size_t bytes, std::size_t alignment) {
+  if (bytes >= large_from && watched.load(std::memory_order_relaxed)) large.fetch_add(1, std::memory_order_relaxed);
   void* p = take(bytes, alignment);
   if (p == nullptr) throw std::bad_alloc();
   return p;
@@ -174,6 +179,37 @@ TEST_CASE("a step allocates nothing") {
   const long left = fail_in.exchange(0);
   CHECK(left == 1L << 40);
   CHECK(pieces == 40);
+}
+
+TEST_CASE("blocks over 4 KiB come from core/memory") {
+  const auto file = tests::smollm2();
+  if (!file) {
+    WARN("SmolLM2 is not in the model cache: skipped");
+    return;
+  }
+  const std::string text = "Once upon a time there was a token that";
+  for (const bool reference : {false, true}) {
+    const Device device = reference ? Device::reference().value() : tests::cpu(2);
+    LoadOptions load;
+    load.devices = {device};
+    load.context = 256;
+    load.max_step_tokens = 32;
+    large.store(0);
+    watched.store(true);
+    {
+      const Model model = Model::open(ModelSource::file(*file), load).value();
+      Session session = Session::open(model).value();
+      session.append(model.tokenizer().encode(text).value()).value();
+      GenerateOptions options;
+      options.max_tokens = 3;
+      options.sampling.temperature = 0.7F;
+      options.sampling.top_k = 40;
+      CHECK(session.generate(options).value().run([](const Piece&) { return true; }));
+    }
+    watched.store(false);
+    INFO("device " << device.info().value().kind);
+    CHECK(large.load() == 0);
+  }
 }
 
 TEST_CASE("a batcher survives each allocation that fails") {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <string>
 #include <variant>
 #include <vector>
@@ -246,14 +247,19 @@ struct OpGroup {
   std::int32_t count = 0;
 };
 
-/// Groups cover all ops, in order, without overlap.
+/// Groups cover all ops, in order, without overlap. The lists take their memory from the resource that the graph was
+/// made with, which must outlive it; a copy takes its own from the default resource.
 struct Graph {
-  std::vector<Value> values{};
-  std::vector<Weight> weights{};
-  std::vector<Op> ops{};
-  std::vector<OpGroup> groups{};
-  std::vector<StateGroup> states{};
-  std::vector<RopeTable> rope_tables{};
+  Graph() = default;
+  explicit Graph(std::pmr::memory_resource* memory)
+      : values(memory), weights(memory), ops(memory), groups(memory), states(memory), rope_tables(memory) {}
+
+  std::pmr::vector<Value> values{};
+  std::pmr::vector<Weight> weights{};
+  std::pmr::vector<Op> ops{};
+  std::pmr::vector<OpGroup> groups{};
+  std::pmr::vector<StateGroup> states{};
+  std::pmr::vector<RopeTable> rope_tables{};
   ValueId logits = none;  ///< Rows::outputs, width = vocabulary; an op case of the tests may have another width
   ValueId hidden = none;  ///< Rows::outputs, the head's input; may be none
   std::int32_t vocabulary = 0;

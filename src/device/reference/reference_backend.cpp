@@ -39,7 +39,7 @@ class ReferenceBackend final : public backend::Backend {
         const auto all = core::mul_or_fail(values, 4 * static_cast<std::uint64_t>(w.experts), "weight bytes");
         needs.weights = core::add_or_fail(needs.weights, all, "weight bytes");
       }
-      needs.workspace = graph::plan_memory(graph, limits).total + scratch_doubles(graph) * sizeof(double) +
+      needs.workspace = graph::plan_memory(graph, limits, memory_).total + scratch_doubles(graph) * sizeof(double) +
                         row_floats(graph) * sizeof(float);
       for (const backend::StateGroup& s : graph.states) needs.page_bytes.push_back(reference::page_bytes(s, format));
       return needs;

@@ -51,13 +51,17 @@ std::size_t row_floats(const backend::Graph& graph) {
 ReferenceProgram::ReferenceProgram(std::shared_ptr<const backend::Graph> graph, const backend::WeightReader& reader,
                                    const backend::CompileOptions& options, std::shared_ptr<core::Memory> memory,
                                    std::shared_ptr<std::mutex> turn)
-    : graph_(std::move(graph)), limits_(options.limits), memory_(std::move(memory)), turn_(std::move(turn)) {
+    : graph_(std::move(graph)),
+      limits_(options.limits),
+      memory_(std::move(memory)),
+      turn_(std::move(turn)),
+      weights_(memory_) {
   graph::check(*graph_);
   if (limits_.tokens <= 0 || limits_.sequences <= 0 || limits_.outputs < 0) {
     core::fail(ErrorCode::invalid_argument, "limits are {} tokens, {} sequences, {} outputs", limits_.tokens,
                limits_.sequences, limits_.outputs);
   }
-  plan_ = graph::plan_memory(*graph_, limits_);
+  plan_ = graph::plan_memory(*graph_, limits_, memory_);
   load(reader, options);
 }
 

@@ -4,9 +4,9 @@
 #include <llminfer/backend/backend.hpp>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "core/memory.h"
+#include "core/vector.h"
 #include "device/reference/step.h"
 #include "graph/memory_plan.h"
 
@@ -36,7 +36,7 @@ class ReferenceProgram final : public backend::Program {
   std::shared_ptr<core::Memory> memory_;
   std::shared_ptr<std::mutex> turn_;
   graph::MemoryPlan plan_;
-  std::vector<FloatWeight> weights_;
+  core::Vector<FloatWeight> weights_;
 };
 
 /// Values that attention scores and expert routing of one row may need.

@@ -3,6 +3,7 @@
 
 #include <Eigen/Core>
 #include <llminfer/backend/backend.hpp>
+#include <span>
 #include <vector>
 
 #include "core/memory.h"
@@ -26,8 +27,8 @@ struct FloatWeight {
 struct Step {
   const backend::Graph& graph;
   const backend::StepBatch& batch;
-  const std::vector<FloatWeight>& weights;
-  const std::vector<std::uint64_t>& offsets;  ///< bytes of each value in `activations`
+  std::span<const FloatWeight> weights;
+  std::span<const std::uint64_t> offsets;  ///< bytes of each value in `activations`
   std::byte* activations;
   PagedRows& kv;
   std::span<double> scores;  ///< room for one row of attention scores: context values

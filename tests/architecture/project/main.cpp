@@ -31,7 +31,7 @@ int main() {
     const test::Bytes bytes = small_model();
     const auto file = format::ModelFile::open(ModelSource::memory(bytes));
     const models::ModelGraph model = models::build_model(file, file.hyper_parameters(), {});
-    const std::vector<backend::Op>& ops = model.graph->ops;
+    const auto& ops = model.graph->ops;
     const bool gelu = std::any_of(ops.begin(), ops.end(), [](const backend::Op& op) {
       const auto* activation = std::get_if<backend::GatedActivation>(&op);
       return activation != nullptr && activation->kind == backend::Activation::gelu_tanh;

@@ -81,7 +81,7 @@ ValueId CaseBuilder::gather(ValueId in) {
 
 backend::StateSlot CaseBuilder::state(std::int32_t window, std::int32_t heads, std::int32_t k_width,
                                       std::int32_t v_width) {
-  std::vector<backend::StateGroup>& states = graph_.states;
+  auto& states = graph_.states;
   std::size_t g = 0;
   while (g < states.size() && !(states[g].window == window && states[g].heads == heads &&
                                 states[g].k_width == k_width && states[g].v_width == v_width)) {

@@ -252,7 +252,7 @@ TEST_CASE("metadata for people") {
   builder.string("general.description", std::string("two\nlines\x1B[31m\xFF ") + std::string(500, 'x'));
   const Bytes bytes = builder.build();
   const ModelFile file = open(bytes);
-  const std::vector<MetadataEntry>& entries = file.metadata();
+  const std::span<const MetadataEntry> entries = file.metadata();
   REQUIRE(entries.size() == builder.keys.size());
   CHECK(entries[0].key == "general.architecture");
   CHECK(entries[0].type == "string");
