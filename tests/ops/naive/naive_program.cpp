@@ -15,7 +15,7 @@ std::uint64_t page_floats(const StateGroup& g) noexcept {
 }
 
 Cache::Cache(const Graph& graph, KvFormat format, std::span<const std::int32_t> pages)
-    : shapes_(graph.states), format_(format), counts_(pages.begin(), pages.end()) {
+    : shapes_(graph.states.begin(), graph.states.end()), format_(format), counts_(pages.begin(), pages.end()) {
   for (std::size_t g = 0; g < shapes_.size(); ++g) {
     data_.emplace_back(page_floats(shapes_[g]) * static_cast<std::size_t>(counts_[g]));
   }
