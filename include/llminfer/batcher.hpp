@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <llminfer/batch_stats.hpp>
+#include <llminfer/beam_search.hpp>
 #include <llminfer/error.hpp>
 #include <llminfer/export.hpp>
 #include <llminfer/generator.hpp>
@@ -69,7 +71,15 @@ class LLMINFER_API Batcher {
   /// The Generator waits in next(); release() gives the Session back.
   Result<Generator> submit(Session&& session, GenerateOptions options = {});
 
-  /// As above, with callbacks on the Batcher's thread, which waits for them. `on_piece`: false ends the request as
+  /// `count` continuations of one history, 1 .. 1,024, taken in together or not at all. The history is computed once;
+  /// they share its pages, and part where they write. The i-th draws with SamplingOptions::sequence + i: its tokens are
+  /// those of a request alone with that. Each counts as a request, and may be dropped by itself. Errors: as submit.
+  Result<std::vector<Generator>> submit_many(Session&& session, int count, GenerateOptions options = {});
+
+  /// Searches the most probable continuations. Errors: as submit.
+  Result<BeamSearch> submit_beams(Session&& session, BeamOptions options = {});
+
+  /// As submit, with callbacks on the Batcher's thread, which waits for them. `on_piece`: false ends the request as
   /// cancelled, the history kept; what it throws ends it with Error callback_failed. `on_end`, called once, gets the
   /// Session back; it may be empty, and what it throws is dropped. Callbacks may submit and cancel.
   Result<Ticket> submit(Session&& session, GenerateOptions options, std::function<bool(const Piece&)> on_piece,

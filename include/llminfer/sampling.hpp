@@ -233,6 +233,7 @@ struct SamplingOptions {
   std::vector<SamplerSpec> chain{};    ///< at most 64
 
   std::uint64_t seed = 0;                     ///< one seed, one text; pass another for another text
+  std::uint32_t sequence = 0;                 ///< which of the texts of one seed: the sequence index above
   std::vector<TokenBias> logit_bias{};        ///< at most 65,536
   std::vector<Token> banned_tokens{};         ///< at most 65,536
   std::vector<std::string> banned_strings{};  ///< at most 256, of 1 .. 256 bytes; none appears in the new text. When

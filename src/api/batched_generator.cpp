@@ -28,6 +28,7 @@ Result<const Piece*> BatchedGenerator::next(const std::stop_token& stop) {
   }
   ended_ = true;
   outcome_.finish = request_->outcome.finish;
+  outcome_.reused_tokens = request_->outcome.reused_tokens;
   if (request_->error) return *request_->error;
   outcome_.stop_string = request_->outcome.stop_string;
   return none;

@@ -75,17 +75,18 @@ Result<Session> Batcher::open_session(SessionOptions options) {
 
 Result<Generator> Batcher::submit(Session&& session, GenerateOptions options) {
   return api::guard("Batcher::submit", [&] {
-    std::shared_ptr<Session::Body> body = body_->session_for(session, options);
-    const auto request = body_->make_request(body, options);
-    auto generator = std::make_unique<BatchedGenerator>(body_->engine, request, body);
-    try {
-      body_->submit(*body, request);
-    } catch (...) {
-      generator->disown();
-      throw;
-    }
+    std::vector<Generator> generators = body_->submit_many(session, 1, options);
     const Session taken = std::move(session);
-    return Generator(std::move(generator));
+    return std::move(generators.front());
+  });
+}
+
+Result<std::vector<Generator>> Batcher::submit_many(Session&& session, int count, GenerateOptions options) {
+  return api::guard("Batcher::submit_many", [&] {
+    if (count < 1 || count > 1024) core::fail(ErrorCode::invalid_argument, "count is {}, must be 1 to 1024", count);
+    std::vector<Generator> generators = body_->submit_many(session, count, options);
+    const Session taken = std::move(session);
+    return generators;
   });
 }
 
@@ -93,12 +94,12 @@ Result<Ticket> Batcher::submit(Session&& session, GenerateOptions options, std::
                                std::function<void(Result<Outcome>, Session)> on_end) {
   return api::guard("Batcher::submit", [&] {
     if (!on_piece) core::fail(ErrorCode::invalid_argument, "on_piece is empty");
-    std::shared_ptr<Session::Body> body = body_->session_for(session, options);
+    const std::shared_ptr<Session::Body> body = body_->session_for(session, options);
     auto sink = std::make_unique<CallbackSink>(body, std::move(on_piece), std::move(on_end));
     auto ticket = std::make_shared<Ticket::Body>();
     ticket->engine = body_->engine;
     ticket->request = body_->make_request(body, options, std::move(sink));
-    body_->submit(*body, ticket->request);
+    body_->submit(std::span(&body, 1), std::span(&ticket->request, 1));
     const Session taken = std::move(session);
     return Ticket(std::move(ticket));
   });

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/generator_body.h"
+#include "api/batched_generator.h"
 #include "core/fail.h"
 
 namespace llminfer {
@@ -99,13 +99,41 @@ std::shared_ptr<runtime::BatchRequest> Batcher::Body::make_request(const std::sh
   return std::make_shared<runtime::BatchRequest>(generate, std::move(setup));
 }
 
-void Batcher::Body::submit(Session::Body& session, const std::shared_ptr<runtime::BatchRequest>& request) const {
-  session.logits_at = 0;  // the engine's logits do not come here
-  session.generating = true;
+std::vector<Generator> Batcher::Body::submit_many(const Session& session, int count, GenerateOptions generate) const {
+  const auto n = static_cast<std::size_t>(count);
+  std::vector<std::shared_ptr<Session::Body>> sessions;
+  std::vector<std::shared_ptr<runtime::BatchRequest>> requests;
+  std::vector<std::unique_ptr<BatchedGenerator>> bodies;
+  std::vector<Generator> generators;
+  generators.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    sessions.push_back(i == 0 ? session_for(session, generate) : open(sessions.front()->sequence->context()));
+    if (i > 0) sessions.back()->append(sessions.front()->sequence->tokens());
+    requests.push_back(make_request(sessions.back(), generate));
+    ++generate.sampling.sequence;
+    if (i > 0) requests[i]->leader = requests.front().get();
+    if (i > 0) (i == 1 ? requests.front()->followers : requests[i - 1]->next_follower) = requests[i].get();
+    bodies.push_back(std::make_unique<BatchedGenerator>(engine, requests.back(), sessions.back()));
+  }
   try {
-    engine->submit(request);
+    submit(sessions, requests);
   } catch (...) {
-    session.generating = false;
+    for (const auto& body : bodies) body->disown();
+    throw;
+  }
+  for (auto& body : bodies) generators.emplace_back(std::move(body));
+  return generators;
+}
+
+void Batcher::Body::submit(Sessions sessions, Requests requests) const {
+  for (const std::shared_ptr<Session::Body>& session : sessions) {
+    session->logits_at = 0;  // the engine's logits do not come here
+    session->generating = true;
+  }
+  try {
+    engine->submit(requests);
+  } catch (...) {
+    for (const std::shared_ptr<Session::Body>& session : sessions) session->generating = false;
     throw;
   }
 }

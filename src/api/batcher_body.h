@@ -3,6 +3,8 @@
 
 #include <llminfer/batcher.hpp>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "api/session_body.h"
 #include "core/thread.h"
@@ -29,8 +31,13 @@ class Batcher::Body {
   std::shared_ptr<runtime::BatchRequest> make_request(const std::shared_ptr<Session::Body>& session,
                                                       const GenerateOptions& generate,
                                                       std::unique_ptr<runtime::BatchSink> sink = {}) const;
-  /// Marks the session as in use while a request of it is submitted, and afterwards if that worked.
-  void submit(Session::Body& session, const std::shared_ptr<runtime::BatchRequest>& request) const;
+  using Sessions = std::span<const std::shared_ptr<Session::Body>>;
+  using Requests = std::span<const std::shared_ptr<runtime::BatchRequest>>;
+  /// Marks the sessions as in use while their requests are submitted, and afterwards if that worked.
+  void submit(Sessions sessions, Requests requests) const;
+
+  /// Generators of `count` continuations; the session stays marked as in use.
+  std::vector<Generator> submit_many(const Session& session, int count, GenerateOptions generate) const;
 
   const Model model;
   const BatcherOptions options;

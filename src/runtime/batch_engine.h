@@ -11,6 +11,7 @@
 
 #include "core/memory.h"
 #include "runtime/batch_request.h"
+#include "runtime/beam_group.h"
 #include "runtime/clock.h"
 #include "runtime/executor.h"
 #include "runtime/rate_window.h"
@@ -43,8 +44,9 @@ class BatchEngine {
   /// Ends all requests as cancelled, the running step too where the device can.
   void stop() noexcept;
 
-  /// Throws queue_full, or cancelled after stop().
-  void submit(std::shared_ptr<BatchRequest> request);
+  /// Takes all or none. Throws queue_full, or cancelled after stop(). Requests of one prompt: the first's `followers`
+  /// and the others' `leader` are set.
+  void submit(std::span<const std::shared_ptr<BatchRequest>> requests);
   void cancel(BatchRequest& request) noexcept;
 
   enum class Waited { piece, ended, stopped };
@@ -68,6 +70,7 @@ class BatchEngine {
   // Under the mutex.
   void take_incoming() noexcept;
   void sweep(Clock::time_point now) noexcept;
+  bool sweep_once(Clock::time_point now) noexcept;
   void deliver(BatchRequest& request) noexcept;
   void finish(std::size_t index) noexcept;
   void cancel_locked(BatchRequest& request) noexcept;
@@ -80,6 +83,11 @@ class BatchEngine {
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
   void commit(std::size_t item, std::span<const float> logits, Clock::time_point now) noexcept;
+  void choose(BatchRequest& request, std::span<const float> logits, Clock::time_point now) noexcept;
+  void join(BatchRequest& request) noexcept;
+  void fork_followers(BatchRequest& leader, std::span<const float> logits, Clock::time_point now) noexcept;
+  void leave_group(BatchRequest& request) noexcept;
+  void take_beam_row(BatchRequest& request, std::span<const float> logits, Clock::time_point now) noexcept;
   void count_token(BatchRequest& request, Clock::time_point now) noexcept;
   void hand_out(BatchRequest& request) noexcept;
   void call_ends() noexcept;

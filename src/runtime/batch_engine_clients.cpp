@@ -1,4 +1,6 @@
 // What clients call, from any thread.
+#include <algorithm>
+
 #include "core/fail.h"
 #include "runtime/batch_engine.h"
 
@@ -11,20 +13,30 @@ void BatchEngine::stop() noexcept {
   wake_.notify_all();
 }
 
-void BatchEngine::submit(std::shared_ptr<BatchRequest> request) {
+void BatchEngine::submit(std::span<const std::shared_ptr<BatchRequest>> requests) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stopping_) core::fail(ErrorCode::cancelled, "the batcher is being destroyed");
   const auto queued = static_cast<std::size_t>(stats_.queued);
-  const std::size_t all = queued + static_cast<std::size_t>(stats_.running + stats_.preempted);
-  if (queued >= queue_limit_ || all >= capacity_) {
-    core::fail_amount(ErrorCode::queue_full, static_cast<std::int64_t>(queued) + 1,
+  const auto more = static_cast<std::size_t>(
+      std::count_if(requests.begin(), requests.end(), [](const auto& request) { return request->counts(); }));
+  if (queued + more > queue_limit_) {
+    core::fail_amount(ErrorCode::queue_full, static_cast<std::int64_t>(queued + more),
                       static_cast<std::int64_t>(queue_limit_), "{} requests wait, the queue has room for {}", queued,
                       queue_limit_);
   }
-  request->start = clock_->now();
-  incoming_.push_back(std::move(request));
-  ++stats_.queued;
-  ++stats_.submitted;
+  const std::size_t sequences = live_.size() + incoming_.size() + requests.size();  // live_ changes under the mutex
+  if (sequences > capacity_) {
+    core::fail_amount(ErrorCode::queue_full, static_cast<std::int64_t>(sequences), static_cast<std::int64_t>(capacity_),
+                      "{} sequences are there, with {} more there would be over {}", sequences - requests.size(),
+                      requests.size(), capacity_);
+  }
+  const Clock::time_point now = clock_->now();
+  for (const std::shared_ptr<BatchRequest>& request : requests) {
+    request->start = now;
+    incoming_.push_back(request);
+  }
+  stats_.queued += static_cast<int>(more);
+  stats_.submitted += more;
   changed_ = true;
   wake_.notify_one();
 }

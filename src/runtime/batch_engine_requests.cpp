@@ -19,6 +19,10 @@ std::optional<Clock::time_point> deadline(const BatchRequest& request) noexcept 
 }
 
 void end_early(BatchRequest& request, Finish finish) noexcept {
+  if (request.beams) {
+    request.beams->end(finish);
+    return;
+  }
   request.generation.end(finish);
   request.generation.drop_waiting(request.sequence);
 }
@@ -33,6 +37,10 @@ Error make_error(ErrorCode code, const char* message, std::int64_t needed, std::
 }
 
 void end_with(BatchRequest& request, Error error) noexcept {
+  if (request.beams) {
+    request.beams->fail(std::move(error));
+    return;
+  }
   request.error = std::move(error);
   end_early(request, Finish::cancelled);
 }
@@ -72,8 +80,16 @@ void BatchEngine::deliver(BatchRequest& request) noexcept {
   if (came) request.changed.notify_all();
 }
 
-/// Ends what must end, hands pieces to the queues, and sees who can go on.
+/// Ends what must end, hands pieces to the queues, and sees who can go on. A beam that ends its search may come after
+/// others of it: then once more.
 void BatchEngine::sweep(Clock::time_point now) noexcept {
+  while (sweep_once(now)) {
+  }
+}
+
+/// True when a search has ended.
+bool BatchEngine::sweep_once(Clock::time_point now) noexcept {
+  bool search_ended = false;
   for (std::size_t i = 0; i < live_.size();) {
     BatchRequest& request = *live_[i];
     request.in_step = false;
@@ -82,11 +98,13 @@ void BatchEngine::sweep(Clock::time_point now) noexcept {
     if (until && now >= *until && !request.generation.finished()) end_early(request, Finish::deadline);
     deliver(request);
     if (request.generation.finished() && request.generation.front() == nullptr) {
+      search_ended = search_ended || (request.beams && request.counts());
       finish(i);
       continue;
     }
     ++i;
   }
+  return search_ended;
 }
 
 /// Lets go of a request; its client hears of it in call_ends() or finds out itself.
@@ -94,7 +112,10 @@ void BatchEngine::finish(std::size_t index) noexcept {
   BatchRequest& request = *live_[index];
   request.outcome.finish = *request.generation.finished();
   request.outcome.stop_string.assign(request.generation.stop_string());  // within its capacity
-  if (request.error) {
+  leave_group(request);
+  if (!request.counts()) {
+    // part of a request that is counted
+  } else if (request.error) {
     ++counts_.failed;
   } else {
     ++(request.outcome.finish == Finish::cancelled ? counts_.cancelled : counts_.completed);
@@ -109,10 +130,21 @@ void BatchEngine::finish(std::size_t index) noexcept {
   live_.pop_back();
 }
 
+namespace {
+
+bool runs(const BatchRequest& request) noexcept {
+  if (!request.beams || request.beams->state.over()) return request.view.running;
+  const std::vector<BatchRequest*>& beams = request.beams->requests;
+  return std::any_of(beams.begin(), beams.end(), [](const BatchRequest* beam) { return beam->view.running; });
+}
+
+}  // namespace
+
 void BatchEngine::publish() noexcept {
   counts_.queued = counts_.running = counts_.preempted = 0;
   for (const auto& request : live_) {
-    ++(request->view.running ? counts_.running : request->started ? counts_.preempted : counts_.queued);
+    if (!request->counts()) continue;
+    ++(runs(*request) ? counts_.running : request->started ? counts_.preempted : counts_.queued);
   }
   const std::uint64_t submitted = stats_.submitted;
   stats_ = counts_;

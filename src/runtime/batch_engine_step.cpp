@@ -7,6 +7,16 @@
 
 namespace llminfer::runtime {
 
+namespace {
+
+/// Its next token is to be computed.
+bool wants_step(const BatchRequest& request) noexcept {
+  if (request.generation.finished() || request.generation.front() != nullptr || request.leader != nullptr) return false;
+  return !request.beams || request.beams->state.wants_row(request.beam);
+}
+
+}  // namespace
+
 void BatchEngine::plan() noexcept {
   pool_->give_way();
   const std::lock_guard<std::mutex> lock(pool_->mutex());
@@ -14,7 +24,7 @@ void BatchEngine::plan() noexcept {
   views_.clear();
   for (const auto& request : live_) {
     ScheduledRequest& view = request->view;
-    view.ready = !request->generation.finished() && request->generation.front() == nullptr;
+    view.ready = wants_step(*request);
     if (view.ready) request->sequence.forget_last();  // its logits are wanted
     view.tokens = request->sequence.size();
     view.computed = request->sequence.computed();
@@ -40,7 +50,7 @@ void BatchEngine::apply_plan(Clock::time_point now) noexcept {
   for (const std::int32_t i : schedule_.admit) {
     BatchRequest& request = *live_[static_cast<std::size_t>(i)];
     request.view.running = true;
-    if (!request.started) counts_.queue_time.add(elapsed(request.start, now));
+    if (!request.started && request.counts()) counts_.queue_time.add(elapsed(request.start, now));
     request.started = true;
   }
   for (const std::int32_t i : schedule_.fail) {
@@ -115,7 +125,7 @@ void BatchEngine::run_step() noexcept {
   counts_.sampling += elapsed(now, clock_->now());
 }
 
-/// Counts what an item computed and, if its history is complete, chooses the next token.
+/// Counts what an item computed and goes on from its logits if its history is complete.
 void BatchEngine::commit(std::size_t item, std::span<const float> logits, Clock::time_point now) noexcept {
   BatchRequest& request = *live_[stepped_[item]];
   const std::int32_t computed = request.sequence.computed();
@@ -126,6 +136,16 @@ void BatchEngine::commit(std::size_t item, std::span<const float> logits, Clock:
     request.charged = computed;
   }
   if (logits.empty()) return;
+  if (request.beams) {
+    take_beam_row(request, logits, now);
+    return;
+  }
+  fork_followers(request, logits, now);
+  choose(request, logits, now);
+}
+
+/// Takes the next token, and hands out what may go.
+void BatchEngine::choose(BatchRequest& request, std::span<const float> logits, Clock::time_point now) noexcept {
   const std::int32_t before = request.sequence.size();
   Result<void> stepped =
       core::guard("Batcher", [&] { return request.generation.step(logits, sampler_, request.sequence); });

@@ -15,6 +15,8 @@
 
 namespace llminfer::runtime {
 
+class BeamGroup;
+
 /// Receives a request's pieces on the engine's thread, instead of a queue.
 class BatchSink {
  public:
@@ -32,6 +34,8 @@ struct BatchRequestSetup {
   GenerationSetup generation{};
   std::size_t pieces_ahead = 0;       ///< room of the queue; without a sink
   std::unique_ptr<BatchSink> sink{};  ///< null: pieces wait in the queue
+  std::shared_ptr<BeamGroup> beams{};
+  std::size_t beam = 0;
 };
 
 /// Made by the client, then shared by it and the engine. "engine" members belong to the engine's thread until ended,
@@ -42,6 +46,8 @@ class BatchRequest {
       : sequence(*setup.sequence),
         keeps_alive(std::move(setup.keeps_alive)),
         sink(std::move(setup.sink)),
+        beams(std::move(setup.beams)),
+        beam(setup.beam),
         generation(options, setup.generation),
         queue(sink ? 0 : setup.pieces_ahead + 1, sink ? 0 : Generation::most_text(options, setup.generation),
               static_cast<std::size_t>(sink ? 0 : options.top_logprobs)),
@@ -61,14 +67,22 @@ class BatchRequest {
   Sequence& sequence;
   std::shared_ptr<void> keeps_alive;  ///< dropped by who gets the sequence at the end
   const std::unique_ptr<BatchSink> sink;
+  const std::shared_ptr<BeamGroup> beams;  ///< the search that it is a beam of; it hands out no pieces then
+  const std::size_t beam;
+
+  /// Beams besides the first are no requests of a client: they are not counted.
+  bool counts() const noexcept { return beam == 0; }
 
   // engine
   Generation generation;
   ScheduledRequest view;
-  std::int32_t charged = 0;      ///< longest history that counted for its share: what is computed again counts once
-  bool first_token_out = false;  ///< the deadline of the first token is met
-  bool started = false;          ///< was admitted once
-  bool had_token = false;        ///< one was chosen
+  std::int32_t charged = 0;        ///< longest history that counted for its share: what is computed again counts once
+  BatchRequest* leader = nullptr;  ///< computes the same prompt: this one waits to share it
+  BatchRequest* followers = nullptr;            ///< the first of those that wait for this one
+  BatchRequest* next_follower = nullptr;        ///< of the same leader
+  bool first_token_out = false;                 ///< the deadline of the first token is met
+  bool started = false;                         ///< was admitted once
+  bool had_token = false;                       ///< one was chosen
   std::optional<Clock::time_point> last_token;  ///< when, unless it paused since
 
   // guarded

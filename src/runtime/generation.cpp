@@ -35,11 +35,6 @@ bool contains(const std::vector<Token>& tokens, Token token) noexcept {
   return std::binary_search(tokens.begin(), tokens.end(), token);
 }
 
-/// Ids that logits have but the tokenizer has no text for cannot be handed out.
-std::int32_t usable_vocabulary(const GenerationSetup& setup) {
-  return std::min(setup.vocabulary, setup.tokenizer->vocabulary().size());
-}
-
 /// The model's own stop tokens become forbidden where they must not end the text.
 SamplingOptions sampling_of(const GenerateOptions& options, const std::vector<Token>& model_stops,
                             std::int32_t vocabulary) {
@@ -58,7 +53,7 @@ SamplerChain::Setup chain_setup(const GenerateOptions& options, const Generation
   out.context = setup.context;
   out.stop_tokens = stops;
   out.bytes = bytes;
-  out.sequence = setup.sequence_index;
+  out.sequence = options.sampling.sequence;
   out.logprobs = options.logprobs || options.top_logprobs > 0;
   out.top_logprobs = options.top_logprobs;
   out.memory = setup.memory;
@@ -74,6 +69,10 @@ std::size_t ring_size(const SamplingOptions& sampling) {
 }
 
 }  // namespace
+
+std::int32_t usable_vocabulary(const GenerationSetup& setup) noexcept {
+  return std::min(setup.vocabulary, setup.tokenizer->vocabulary().size());
+}
 
 void validate(const GenerateOptions& options, const GenerationSetup& setup) {
   const auto bad = [](const char* field, std::int64_t value, const char* range) {

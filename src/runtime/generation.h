@@ -19,9 +19,11 @@ struct GenerationSetup {
   const text::Tokenizer* tokenizer = nullptr;                            ///< outlives it
   std::int32_t vocabulary = 0;                                           ///< width of the logits
   std::int32_t context = 0;                                              ///< of the sequence
-  std::uint32_t sequence_index = 0;                                      ///< among the sequences of one seed
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();  ///< outlives it
 };
+
+/// Ids that logits have but the tokenizer has no text for cannot be handed out.
+std::int32_t usable_vocabulary(const GenerationSetup& setup) noexcept;
 
 /// Throws invalid_argument naming the field and the value.
 void validate(const GenerateOptions& options, const GenerationSetup& setup);

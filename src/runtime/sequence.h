@@ -81,8 +81,8 @@ class Sequence {
   /// Goes back to `size` tokens, 0 .. size(). at_step the pages stay until trim() or reserve().
   void rewind(std::int32_t size) noexcept;
 
-  /// (mutex) Becomes a copy of `other` (same pool, context and paging) that shares its pages. This sequence must be
-  /// empty. The page that both would write into next is copied when the first of them appends.
+  /// (mutex) Becomes a copy of `other` (same pool, context and paging) that shares its pages. This sequence must
+  /// have no pages. The page that both would write into next is copied when the first of them appends.
   void share(const Sequence& other) noexcept;
 
  private:
