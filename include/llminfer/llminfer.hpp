@@ -10,4 +10,5 @@
 #include <llminfer/model_source.hpp>
 #include <llminfer/sampling.hpp>
 #include <llminfer/session.hpp>
+#include <llminfer/simulate.hpp>
 #include <llminfer/tokenizer.hpp>
