@@ -53,7 +53,7 @@ struct Prepared {
   std::shared_ptr<core::Memory> host;
 };
 
-Prepared prepare(const ModelSource& source, const LoadOptions& options, std::stop_token stop) {
+Prepared prepare(const ModelSource& source, const LoadOptions& options, const std::stop_token& stop) {
   check_options(options);
   Device device = options.devices.empty() ? Device::cpu().value() : options.devices.front();
   const DeviceInfo info = device.backend()->info();
@@ -121,7 +121,7 @@ ModelInfo info_of(const Prepared& p, const Tokenizer& tokenizer) {
   return info;
 }
 
-std::shared_ptr<const Model::Body> load(const ModelSource& source, const LoadOptions& options, std::stop_token stop) {
+std::shared_ptr<const Model::Body> load(const ModelSource& source, const LoadOptions& options, const std::stop_token& stop) {
   Prepared p = prepare(source, options, stop);
   auto body =
       std::make_shared<Model::Body>(p.device, Tokenizer(std::make_shared<const text::Tokenizer>(p.file.tokenizer())));
@@ -159,7 +159,7 @@ FileSummary summary_of(const format::ModelFile& file) {
 Model::Model(std::shared_ptr<const Body> body) noexcept : body_(std::move(body)) {}
 
 Result<Model> Model::open(const ModelSource& source, LoadOptions options, std::stop_token stop) {
-  return api::guard("Model::open", [&] { return Model(load(source, options, std::move(stop))); });
+  return api::guard("Model::open", [&] { return Model(load(source, options, stop)); });
 }
 
 Result<MemoryPlan> Model::plan_memory(const ModelSource& source, const LoadOptions& options,
