@@ -121,7 +121,8 @@ ModelInfo info_of(const Prepared& p, const Tokenizer& tokenizer) {
   return info;
 }
 
-std::shared_ptr<const Model::Body> load(const ModelSource& source, const LoadOptions& options, const std::stop_token& stop) {
+std::shared_ptr<const Model::Body> load(const ModelSource& source, const LoadOptions& options,
+                                        const std::stop_token& stop) {
   Prepared p = prepare(source, options, stop);
   auto body =
       std::make_shared<Model::Body>(p.device, Tokenizer(std::make_shared<const text::Tokenizer>(p.file.tokenizer())));
