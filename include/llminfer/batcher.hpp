@@ -85,6 +85,11 @@ class LLMINFER_API Batcher {
   Result<Ticket> submit(Session&& session, GenerateOptions options, std::function<bool(const Piece&)> on_piece,
                         std::function<void(Result<Outcome>, Session)> on_end);
 
+  /// As submit_many, with callbacks that get the number of the continuation too.
+  Result<std::vector<Ticket>> submit_many(Session&& session, int count, GenerateOptions options,
+                                          std::function<bool(int, const Piece&)> on_piece,
+                                          std::function<void(int, Result<Outcome>, Session)> on_end);
+
   /// Does not wait for a step.
   BatchStats stats() const;
 

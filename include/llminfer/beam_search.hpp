@@ -1,6 +1,7 @@
 // The most probable continuations of a history, instead of drawn ones.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,7 @@ struct BeamOptions {
   Deadlines deadlines{};             ///< `whole`: then the histories so far are the hypotheses; `first_token` is unused
   int priority = 0;                  ///< as in GenerateOptions
   double weight = 1;                 ///< of all beams together, as in GenerateOptions
+  std::uint64_t caller = 0;          ///< as in GenerateOptions
 };
 
 /// A continuation found.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -38,8 +39,10 @@ struct GenerateOptions {
   int top_logprobs = 0;              ///< entries of Piece::top, 0 .. 1,024
   bool logprobs = false;             ///< fill Piece::logprob; implied by top_logprobs > 0
   Deadlines deadlines{};
-  int priority = 0;   ///< Batcher only: higher ones are computed first and may push lower ones out of memory
-  double weight = 1;  ///< Batcher only: share of the tokens of a step among equal priorities, 1/1,024 to 1,024
+  int priority = 0;          ///< Batcher only: higher ones are computed first and may push lower ones out of memory
+  double weight = 1;         ///< Batcher only: share of the tokens among equal priorities under load, 1/1,024 to 1,024
+  std::uint64_t caller = 0;  ///< Batcher only: the requests of a caller share what their weight gives to one of them,
+                             ///< however many they are; by default all are of one caller, and share by themselves
 };
 
 /// Why a generation ended. The text is valid in each case; everything else is an Error.

@@ -73,9 +73,31 @@ Result<Session> Batcher::open_session(SessionOptions options) {
   });
 }
 
+namespace {
+
+/// Generators of a group, which is submitted.
+std::vector<Generator> read_group(const Batcher::Body& batcher, const Batcher::Body::Group& group) {
+  std::vector<std::unique_ptr<BatchedGenerator>> bodies;
+  std::vector<Generator> generators;
+  generators.reserve(group.requests.size());
+  for (std::size_t i = 0; i < group.requests.size(); ++i) {
+    bodies.push_back(std::make_unique<BatchedGenerator>(batcher.engine, group.requests[i], group.sessions[i]));
+  }
+  try {
+    batcher.submit(group);
+  } catch (...) {
+    for (const auto& body : bodies) body->disown();
+    throw;
+  }
+  for (auto& body : bodies) generators.emplace_back(std::move(body));
+  return generators;
+}
+
+}  // namespace
+
 Result<Generator> Batcher::submit(Session&& session, GenerateOptions options) {
   return api::guard("Batcher::submit", [&] {
-    std::vector<Generator> generators = body_->submit_many(session, 1, options);
+    std::vector<Generator> generators = read_group(*body_, body_->make_group(session, 1, std::move(options)));
     const Session taken = std::move(session);
     return std::move(generators.front());
   });
@@ -83,8 +105,7 @@ Result<Generator> Batcher::submit(Session&& session, GenerateOptions options) {
 
 Result<std::vector<Generator>> Batcher::submit_many(Session&& session, int count, GenerateOptions options) {
   return api::guard("Batcher::submit_many", [&] {
-    if (count < 1 || count > 1024) core::fail(ErrorCode::invalid_argument, "count is {}, must be 1 to 1024", count);
-    std::vector<Generator> generators = body_->submit_many(session, count, options);
+    std::vector<Generator> generators = read_group(*body_, body_->make_group(session, count, std::move(options)));
     const Session taken = std::move(session);
     return generators;
   });
@@ -94,14 +115,42 @@ Result<Ticket> Batcher::submit(Session&& session, GenerateOptions options, std::
                                std::function<void(Result<Outcome>, Session)> on_end) {
   return api::guard("Batcher::submit", [&] {
     if (!on_piece) core::fail(ErrorCode::invalid_argument, "on_piece is empty");
-    const std::shared_ptr<Session::Body> body = body_->session_for(session, options);
-    auto sink = std::make_unique<CallbackSink>(body, std::move(on_piece), std::move(on_end));
+    const Body::Group group =
+        body_->make_group(session, 1, std::move(options), [&](int, const std::shared_ptr<Session::Body>& own) {
+          return std::make_unique<CallbackSink>(own, std::move(on_piece), std::move(on_end));
+        });
     auto ticket = std::make_shared<Ticket::Body>();
-    ticket->engine = body_->engine;
-    ticket->request = body_->make_request(body, options, std::move(sink));
-    body_->submit(std::span(&body, 1), std::span(&ticket->request, 1));
+    *ticket = {body_->engine, group.requests.front()};
+    body_->submit(group);
     const Session taken = std::move(session);
     return Ticket(std::move(ticket));
+  });
+}
+
+Result<std::vector<Ticket>> Batcher::submit_many(Session&& session, int count, GenerateOptions options,
+                                                 std::function<bool(int, const Piece&)> on_piece,
+                                                 std::function<void(int, Result<Outcome>, Session)> on_end) {
+  return api::guard("Batcher::submit_many", [&] {
+    if (!on_piece) core::fail(ErrorCode::invalid_argument, "on_piece is empty");
+    const auto each = std::make_shared<decltype(on_piece)>(std::move(on_piece));
+    const auto end = std::make_shared<decltype(on_end)>(std::move(on_end));
+    const auto make_sink = [&](int i, const std::shared_ptr<Session::Body>& own) {
+      return std::make_unique<CallbackSink>(
+          own, [each, i](const Piece& piece) { return (*each)(i, piece); },
+          [end, i](Result<Outcome> outcome, Session back) {
+            if (*end) (*end)(i, std::move(outcome), std::move(back));
+          });
+    };
+    const Body::Group group = body_->make_group(session, count, std::move(options), make_sink);
+    std::vector<Ticket> tickets;
+    for (const auto& request : group.requests) {
+      auto ticket = std::make_shared<Ticket::Body>();
+      *ticket = {body_->engine, request};
+      tickets.emplace_back(std::move(ticket));
+    }
+    body_->submit(group);
+    const Session taken = std::move(session);
+    return tickets;
   });
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/batched_generator.h"
+#include "api/generator_body.h"
 #include "core/fail.h"
 
 namespace llminfer {
@@ -99,30 +99,24 @@ std::shared_ptr<runtime::BatchRequest> Batcher::Body::make_request(const std::sh
   return std::make_shared<runtime::BatchRequest>(generate, std::move(setup));
 }
 
-std::vector<Generator> Batcher::Body::submit_many(const Session& session, int count, GenerateOptions generate) const {
-  const auto n = static_cast<std::size_t>(count);
-  std::vector<std::shared_ptr<Session::Body>> sessions;
-  std::vector<std::shared_ptr<runtime::BatchRequest>> requests;
-  std::vector<std::unique_ptr<BatchedGenerator>> bodies;
-  std::vector<Generator> generators;
-  generators.reserve(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    sessions.push_back(i == 0 ? session_for(session, generate) : open(sessions.front()->sequence->context()));
-    if (i > 0) sessions.back()->append(sessions.front()->sequence->tokens());
-    requests.push_back(make_request(sessions.back(), generate));
+Batcher::Body::Group Batcher::Body::make_group(const Session& session, int count, GenerateOptions generate,
+                                               const MakeSink& make_sink) const {
+  if (count < 1 || count > 1024) core::fail(ErrorCode::invalid_argument, "count is {}, must be 1 to 1024", count);
+  Group group;
+  const std::shared_ptr<Session::Body> first = session_for(session, generate);
+  runtime::BatchRequest* before = nullptr;
+  for (int i = 0; i < count; ++i) {
+    const std::shared_ptr<Session::Body> own = i == 0 ? first : open(first->sequence->context());
+    if (i > 0) own->append(first->sequence->tokens());
+    group.sessions.push_back(own);
+    group.requests.push_back(make_request(own, generate, make_sink ? make_sink(i, own) : nullptr));
     ++generate.sampling.sequence;
-    if (i > 0) requests[i]->leader = requests.front().get();
-    if (i > 0) (i == 1 ? requests.front()->followers : requests[i - 1]->next_follower) = requests[i].get();
-    bodies.push_back(std::make_unique<BatchedGenerator>(engine, requests.back(), sessions.back()));
+    runtime::BatchRequest* const request = group.requests.back().get();
+    if (i > 0) request->leader = group.requests.front().get();
+    if (i > 0) (i == 1 ? before->followers : before->next_follower) = request;
+    before = request;
   }
-  try {
-    submit(sessions, requests);
-  } catch (...) {
-    for (const auto& body : bodies) body->disown();
-    throw;
-  }
-  for (auto& body : bodies) generators.emplace_back(std::move(body));
-  return generators;
+  return group;
 }
 
 void Batcher::Body::submit(Sessions sessions, Requests requests) const {

@@ -1,6 +1,7 @@
 // The state behind a Batcher: its engine and the thread that runs it.
 #pragma once
 
+#include <functional>
 #include <llminfer/batcher.hpp>
 #include <memory>
 #include <span>
@@ -36,8 +37,15 @@ class Batcher::Body {
   /// Marks the sessions as in use while their requests are submitted, and afterwards if that worked.
   void submit(Sessions sessions, Requests requests) const;
 
-  /// Generators of `count` continuations; the session stays marked as in use.
-  std::vector<Generator> submit_many(const Session& session, int count, GenerateOptions generate) const;
+  /// Continuations of one history that are to be submitted together.
+  struct Group {
+    std::vector<std::shared_ptr<Session::Body>> sessions;
+    std::vector<std::shared_ptr<runtime::BatchRequest>> requests;
+  };
+  /// The sink of the i-th; empty: none.
+  using MakeSink = std::function<std::unique_ptr<runtime::BatchSink>(int, const std::shared_ptr<Session::Body>&)>;
+  Group make_group(const Session& session, int count, GenerateOptions generate, const MakeSink& make_sink = {}) const;
+  void submit(const Group& group) const { submit(group.sessions, group.requests); }
 
   const Model model;
   const BatcherOptions options;

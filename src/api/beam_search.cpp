@@ -36,6 +36,7 @@ GenerateOptions request_options(const BeamOptions& options) {
   out.deadlines.whole = options.deadlines.whole;
   out.priority = options.priority;
   out.weight = options.weight;
+  out.caller = options.caller;
   return out;
 }
 
@@ -78,7 +79,6 @@ using Requests = std::vector<std::shared_ptr<runtime::BatchRequest>>;
 /// One request a beam; the first has the session.
 Requests make_requests(const std::shared_ptr<Session::Body>& session, const BeamOptions& options) {
   GenerateOptions each = request_options(options);
-  each.weight = std::max(each.weight / options.beams, 1.0 / 1024 / 256);
   const auto group = std::make_shared<runtime::BeamGroup>(setup_of(options, *session));
   Requests requests;
   for (int beam = 0; beam < options.beams; ++beam) {
@@ -95,6 +95,7 @@ Requests make_requests(const std::shared_ptr<Session::Body>& session, const Beam
     setup.generation = generation_setup(*session);
     setup.beams = group;
     setup.beam = static_cast<std::size_t>(beam);
+    setup.share = 1.0 / options.beams;
     requests.push_back(std::make_shared<runtime::BatchRequest>(each, std::move(setup)));
     requests.back()->abandoned = beam != 0;
     group->requests.push_back(requests.back().get());

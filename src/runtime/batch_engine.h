@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "core/memory.h"
@@ -68,6 +69,8 @@ class BatchEngine {
   using Requests = std::vector<std::shared_ptr<BatchRequest>>;
 
   // Under the mutex.
+  void join_callers(std::span<const std::shared_ptr<BatchRequest>> requests);
+  void leave_caller(BatchRequest& request) noexcept;
   void take_incoming() noexcept;
   void sweep(Clock::time_point now) noexcept;
   bool sweep_once(Clock::time_point now) noexcept;
@@ -119,7 +122,8 @@ class BatchEngine {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   Requests incoming_;
-  bool changed_ = false;  // something happened that the loop must look at
+  std::unordered_map<std::uint64_t, BatchCaller> callers_;  // that have live requests
+  bool changed_ = false;                                    // something happened that the loop must look at
   bool stopping_ = false;
   std::int32_t step_live_ = 0;  // requests in the running step that are not cancelled
   backend::StopFlag step_stop_;

@@ -30,6 +30,7 @@ void BatchEngine::submit(std::span<const std::shared_ptr<BatchRequest>> requests
                       "{} sequences are there, with {} more there would be over {}", sequences - requests.size(),
                       requests.size(), capacity_);
   }
+  join_callers(requests);
   const Clock::time_point now = clock_->now();
   for (const std::shared_ptr<BatchRequest>& request : requests) {
     request->start = now;
@@ -39,6 +40,24 @@ void BatchEngine::submit(std::span<const std::shared_ptr<BatchRequest>> requests
   stats_.submitted += more;
   changed_ = true;
   wake_.notify_one();
+}
+
+/// All or none; throws bad_alloc.
+void BatchEngine::join_callers(std::span<const std::shared_ptr<BatchRequest>> requests) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    try {
+      requests[i]->caller = &callers_[requests[i]->caller_id];
+    } catch (...) {
+      for (std::size_t k = 0; k < i; ++k) leave_caller(*requests[k]);
+      throw;
+    }
+    ++requests[i]->caller->live;
+  }
+}
+
+void BatchEngine::leave_caller(BatchRequest& request) noexcept {
+  if (--request.caller->live == 0) callers_.erase(request.caller_id);
+  request.caller = nullptr;
 }
 
 void BatchEngine::cancel_locked(BatchRequest& request) noexcept {

@@ -1,5 +1,6 @@
 // Requests come, get their pieces to the queues, and go: under the mutex.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/batch_engine.h"
 #include "runtime/batch_engine_parts.h"
@@ -47,17 +48,21 @@ void end_with(BatchRequest& request, Error error) noexcept {
 
 void BatchEngine::take_incoming() noexcept {
   if (incoming_.empty()) return;
-  double least = 0;  // a newcomer starts with the share of those that got least, not with a claim to all of the past
+  // A newcomer starts with the share of those that got least, not with a claim to all of the past.
+  double least = 0;
+  double least_caller = 0;
   bool first = true;
   for (const auto& request : live_) {
     if (!request->view.ready) continue;
     least = first ? request->view.served : std::min(least, request->view.served);
+    least_caller = first ? request->caller->served : std::min(least_caller, request->caller->served);
     first = false;
   }
   for (auto& request : incoming_) {
     request->view.arrival = arrivals_++;
     request->view.arrival_step = counts_.steps;
     request->view.served = least;
+    if (std::exchange(request->caller->fresh, false)) request->caller->served = least_caller;
     request->charged = request->sequence.computed();
     live_.push_back(std::move(request));
   }
@@ -113,6 +118,7 @@ void BatchEngine::finish(std::size_t index) noexcept {
   request.outcome.finish = *request.generation.finished();
   request.outcome.stop_string.assign(request.generation.stop_string());  // within its capacity
   leave_group(request);
+  leave_caller(request);
   if (!request.counts()) {
     // part of a request that is counted
   } else if (request.error) {

@@ -26,6 +26,7 @@ void BatchEngine::plan() noexcept {
     ScheduledRequest& view = request->view;
     view.ready = wants_step(*request);
     if (view.ready) request->sequence.forget_last();  // its logits are wanted
+    view.caller_served = request->caller->served;
     view.tokens = request->sequence.size();
     view.computed = request->sequence.computed();
     view.missing = request->sequence.missing_pages(view.tokens);
@@ -133,6 +134,7 @@ void BatchEngine::commit(std::size_t item, std::span<const float> logits, Clock:
       static_cast<std::uint64_t>(step_.items[item].count);
   if (computed > request.charged) {
     request.view.served += (computed - request.charged) / request.weight;
+    request.caller->served += (computed - request.charged) / request.caller_weight;
     request.charged = computed;
   }
   if (logits.empty()) return;

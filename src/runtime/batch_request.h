@@ -36,6 +36,14 @@ struct BatchRequestSetup {
   std::unique_ptr<BatchSink> sink{};  ///< null: pieces wait in the queue
   std::shared_ptr<BeamGroup> beams{};
   std::size_t beam = 0;
+  double share = 1;  ///< of its weight, where several requests are one to the caller
+};
+
+/// Whose requests they are, with what they got together.
+struct BatchCaller {
+  double served = 0;     ///< engine: tokens computed so far, over their weights
+  bool fresh = true;     ///< engine: nothing of it was taken in yet
+  std::size_t live = 0;  ///< guarded: requests that have not ended
 };
 
 /// Made by the client, then shared by it and the engine. "engine" members belong to the engine's thread until ended,
@@ -52,7 +60,9 @@ class BatchRequest {
         queue(sink ? 0 : setup.pieces_ahead + 1, sink ? 0 : Generation::most_text(options, setup.generation),
               static_cast<std::size_t>(sink ? 0 : options.top_logprobs)),
         deadlines(options.deadlines),
-        weight(options.weight) {
+        caller_id(options.caller),
+        caller_weight(options.weight),
+        weight(options.weight * setup.share) {
     view.priority = options.priority;
     outcome.prompt_tokens = sequence.size();
     outcome.reused_tokens = sequence.computed();
@@ -97,8 +107,11 @@ class BatchRequest {
   bool in_step = false;    ///< part of the running step, and not cancelled
 
   const Deadlines deadlines;
+  const std::uint64_t caller_id;
+  const double caller_weight;
   const double weight;
-  Clock::time_point start{};  ///< of its deadlines: when it was submitted; set then
+  BatchCaller* caller = nullptr;  ///< the engine's, from submission to the end
+  Clock::time_point start{};      ///< of its deadlines: when it was submitted; set then
   Parking::Node parked;
 };
 

@@ -7,6 +7,8 @@ namespace {
 
 enum Mark : std::uint8_t { none = 0, preempted = 1, admitted = 2, failed = 4, granted = 8 };
 
+bool differ(double a, double b) noexcept { return a < b || b < a; }
+
 /// One call's work on one state.
 class Planner {
  public:
@@ -45,9 +47,13 @@ class Planner {
   }
   std::int64_t level(std::int32_t i) const noexcept { return out_.levels[static_cast<std::size_t>(i)]; }
   bool before(std::int32_t a, std::int32_t b) const noexcept {
-    const std::int64_t level_a = level(a);
-    const std::int64_t level_b = level(b);
-    return level_a != level_b ? level_a > level_b : at(a).arrival < at(b).arrival;
+    if (level(a) != level(b)) return level(a) > level(b);
+    if (at(a).running != at(b).running) return at(a).running;
+    // Those that run keep their rank; of those that wait the caller with least comes first.
+    if (!at(a).running && differ(at(a).caller_served, at(b).caller_served)) {
+      return at(a).caller_served < at(b).caller_served;
+    }
+    return at(a).arrival < at(b).arrival;
   }
   /// Pages that come back when `i` loses its own, and those that this plan has given it.
   PageCounts pages_of(std::int32_t i) noexcept {
@@ -172,7 +178,8 @@ class Planner {
     out_.order.erase(std::remove_if(out_.order.begin(), out_.order.end(), idle), out_.order.end());
     std::sort(out_.order.begin(), out_.order.end(), [this](std::int32_t a, std::int32_t b) {
       if (level(a) != level(b)) return level(a) > level(b);
-      if (at(a).served < at(b).served || at(b).served < at(a).served) return at(a).served < at(b).served;
+      if (differ(at(a).caller_served, at(b).caller_served)) return at(a).caller_served < at(b).caller_served;
+      if (differ(at(a).served, at(b).served)) return at(a).served < at(b).served;
       return at(a).arrival < at(b).arrival;
     });
     std::int32_t generating = 0;

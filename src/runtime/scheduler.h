@@ -9,10 +9,10 @@
 //    anyway (their client does not read, or they wait) lose theirs first.
 //  * Admission: in rank order while there is a place and pages for the whole history; the first that does not fit
 //    blocks those behind it, so that a long prompt is not passed over for ever. Only a higher priority pushes a running
-//    one out.
+//    one out. Of equal priorities the caller that got least for its weight comes first.
 //  * Tokens: one for each sequence that generates, then chunks of histories still to compute. Equal priorities share by
-//    weight: fewest tokens per weight so far first. A part of the step is kept for chunks, so that many generating
-//    sequences do not keep a prompt waiting.
+//    weight: callers with the fewest tokens per weight so far first, and so among the requests of a caller. A part of
+//    the step is kept for chunks, so that many generating sequences do not keep a prompt waiting.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,7 @@ struct ScheduledRequest {
   PageCounts pages{};         ///< in its tables: what it gives back when it loses them
   PageCounts missing{};       ///< to take before it can go on; of groups without a window for its whole history
   double served = 0;          ///< tokens computed so far, over its weight
+  double caller_served = 0;   ///< the same of all requests of its caller
   bool running = false;       ///< admitted and not preempted since
   bool ready = false;         ///< has tokens to compute, and a client that will take what follows
 };

@@ -2,7 +2,6 @@
 #include <llminfer/batcher.hpp>
 
 #include <atomic>
-#include <random>
 #include <thread>
 
 #include "api/session_body.h"
@@ -20,82 +19,6 @@ using tests::random_options;
 using tests::ready_session;
 using tests::small;
 using tests::some_tokens;
-
-namespace {
-
-/// `requests` through a pool of `pages`, some cancelled on the way; the others must be as alone.
-void hostile_schedule(const Model& model, int requests, int pages, int longest_prompt, int longest_answer) {
-  std::mt19937 random(11);
-  const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  Batcher batcher = Batcher::start(model, small(model, pages)).value();
-  struct Request {
-    std::vector<Token> prompt;
-    GenerateOptions options;
-    std::optional<Generator> generator;
-    std::vector<Token> got;
-    int cancel_after = -1;
-  };
-  std::vector<Request> all(static_cast<std::size_t>(requests));
-  std::size_t submitted = 0;
-  std::size_t done = 0;
-  while (done < all.size()) {
-    for (int burst = upto(4); burst > 0 && submitted < all.size(); --burst, ++submitted) {
-      Request& r = all[submitted];
-      r.prompt = some_tokens(1 + upto(longest_prompt), model.info().vocabulary, static_cast<std::uint32_t>(random()));
-      r.options = random_options(1 + upto(longest_answer), random());
-      r.options.priority = upto(3);
-      r.options.weight = 1 + upto(2);
-      if (upto(4) == 0) r.cancel_after = upto(10);
-      r.generator = batcher.submit(ready_session(batcher, r.prompt), r.options).value();
-    }
-    for (std::size_t i = 0; i < submitted; ++i) {
-      Request& r = all[i];
-      if (!r.generator || upto(3) != 0) continue;
-      bool over = static_cast<int>(r.got.size()) == r.cancel_after;
-      if (!over) {
-        const Piece* piece = r.generator->next().value();
-        over = piece == nullptr;
-        if (piece != nullptr) r.got.push_back(piece->token);
-      }
-      if (!over) continue;
-      const Alone expected = alone(model, r.prompt, r.options);
-      Session session = std::move(*r.generator).release().value();
-      r.generator.reset();
-      std::vector<Token> wanted = expected.history;
-      if (r.cancel_after >= 0 && static_cast<std::size_t>(r.cancel_after) < wanted.size() - r.prompt.size()) {
-        wanted.resize(r.prompt.size() + r.got.size());
-      } else {
-        const Result<void> computed = session.prefill();
-        if (computed) REQUIRE(std::equal(expected.logits.begin(), expected.logits.end(), session.logits().begin()));
-        if (!computed) REQUIRE(computed.error().code == ErrorCode::out_of_pages);  // the others have them
-      }
-      REQUIRE(history(session) == wanted);
-      std::vector<Token> whole = r.prompt;
-      whole.insert(whole.end(), r.got.begin(), r.got.end());
-      REQUIRE(whole == wanted);
-      ++done;
-    }
-  }
-  CHECK(batcher.stats().preemptions > 0);
-  CHECK(batcher.stats().failed == 0);
-  REQUIRE(all_pages_back(batcher));
-}
-
-}  // namespace
-
-TEST_CASE("a hostile schedule changes no token and no logit") {
-  hostile_schedule(open_tiny(), 150, 12, 100, 40);
-  if (const auto file = tests::smollm2()) {
-    LoadOptions options;
-    options.devices = {tests::cpu(2)};
-    options.context = 256;
-    options.max_step_tokens = 64;
-    options.max_sequences = 8;
-    hostile_schedule(Model::open(ModelSource::file(*file), options).value(), 8, 5, 40, 30);
-  } else {
-    WARN("SmolLM2 is not in the model cache: only the tiny model is run");
-  }
-}
 
 TEST_CASE("an open batcher refuses what is wrong and keeps the session with its owner") {
   const Model model = open_tiny();

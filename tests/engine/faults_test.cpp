@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <thread>
 
 #include "catch.h"
 #include "engine_fixture.h"
@@ -247,6 +248,69 @@ TEST_CASE("a batcher survives each allocation that fails") {
   CHECK(failures > 20);
 }
 
+TEST_CASE("continuations, beams, callbacks and statistics survive each allocation that fails") {
+  LoadOptions load;
+  load.max_sequences = 4;
+  const Model model = tests::tiny_model(tests::cpu(1), load);
+  const std::vector<Token> prompt = tests::some_tokens(20, 16);
+  BatcherOptions options;
+  options.kv_bytes = static_cast<std::size_t>(model.info().memory.kv_per_token) * 32 * 6;
+  options.max_sequences = 4;
+  options.pieces_ahead = 2;
+  options.queue = 8;
+  const long failures = fail_each([&]() -> std::optional<ErrorCode> {
+    Result<Batcher> batcher = Batcher::start(model, options);
+    if (!batcher) return batcher.error().code;
+    const auto open = [&]() -> Result<Session> {
+      Result<Session> session = batcher->open_session();
+      if (!session) return session;
+      const Result<void> appended = session->append(prompt);
+      if (!appended) return appended.error();
+      return session;
+    };
+    GenerateOptions generate;
+    generate.max_tokens = 4;
+    generate.ignore_end_of_text = true;
+    Result<Session> session = open();
+    if (!session) return session.error().code;
+    Result<std::vector<Generator>> many = batcher->submit_many(std::move(*session), 3, generate);
+    if (!many) return session->tokens().size() == prompt.size() ? many.error().code : ErrorCode::corrupt;
+    for (Generator& generator : *many) {
+      for (;;) {
+        const Result<const Piece*> piece = generator.next();
+        if (!piece) return piece.error().code;
+        if (*piece == nullptr) break;
+      }
+    }
+    session = open();
+    if (!session) return session.error().code;
+    BeamOptions beams;
+    beams.beams = beams.results = 3;
+    beams.max_tokens = 3;
+    Result<BeamSearch> search = batcher->submit_beams(std::move(*session), beams);
+    if (!search) return session->tokens().size() == prompt.size() ? search.error().code : ErrorCode::corrupt;
+    const Result<std::vector<Hypothesis>> found = search->wait();
+    if (!found) return found.error().code;
+    session = open();
+    if (!session) return session.error().code;
+    std::atomic<int> end{-1};  // of the callbacks: the error's code, or 1000
+    Result<Ticket> ticket = Error{};
+    try {
+      ticket = batcher->submit(
+          std::move(*session), generate, [](const Piece&) { return true; },
+          [&](Result<Outcome> outcome, Session) { end = outcome ? 1000 : static_cast<int>(outcome.error().code); });
+    } catch (const std::bad_alloc&) {
+      return ErrorCode::out_of_memory;  // the caller's own functions
+    }
+    if (!ticket) return session->tokens().size() == prompt.size() ? ticket.error().code : ErrorCode::corrupt;
+    while (end < 0) std::this_thread::yield();
+    if (end != 1000) return static_cast<ErrorCode>(end.load());
+    const Result<std::string> text = to_prometheus(batcher->stats());
+    return text ? std::nullopt : code_of(text.error());
+  });
+  CHECK(failures > 60);
+}
+
 TEST_CASE("a batcher's steps allocate nothing") {
   LoadOptions load;
   load.max_sequences = 4;
@@ -266,6 +330,15 @@ TEST_CASE("a batcher's steps allocate nothing") {
     generate.sampling.temperature = 0.8F;
     generators.push_back(batcher.submit(std::move(session), generate).value());
   }
+  Session shared = batcher.open_session().value();
+  shared.append(tests::some_tokens(20, 16)).value();
+  BeamOptions beams;
+  beams.beams = 5;
+  beams.max_tokens = 30;
+  BeamSearch search = batcher.submit_beams(shared.fork().value(), beams).value();
+  GenerateOptions short_ones;
+  short_ones.max_tokens = 6;
+  const std::vector<Generator> many = batcher.submit_many(std::move(shared), 3, short_ones).value();
   fail_in.store(1L << 40);
   int pieces = 0;
   for (int i = 0; i < 4 * 80; ++i) {
@@ -273,6 +346,7 @@ TEST_CASE("a batcher's steps allocate nothing") {
     if (!piece || *piece == nullptr) break;
     ++pieces;
   }
+  while (batcher.stats().completed < 8) std::this_thread::yield();
   const long left = fail_in.exchange(0);
   CHECK(left == 1L << 40);
   CHECK(pieces == 4 * 80);

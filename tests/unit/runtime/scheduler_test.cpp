@@ -2,6 +2,7 @@
 #include "runtime/scheduler.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "catch.h"
@@ -18,6 +19,7 @@ struct Job {
   std::int32_t prompt = 0, wanted = 0;  // tokens to generate
   std::int32_t generated = 0;
   double weight = 1;
+  int caller = 0;
   std::int32_t charged = 0;
 };
 
@@ -37,12 +39,14 @@ class Trace {
     double least = jobs_.empty() ? 0 : jobs_.front().view.served;
     for (const Job& j : jobs_) least = std::min(least, j.view.served);
     job.view.served = least;
+    if (job.caller != 0 && callers_.count(job.caller) == 0) callers_[job.caller] = 0;
     jobs_.push_back(job);
   }
 
   void step() {
     std::vector<ScheduledRequest> views;
     for (Job& job : jobs_) {
+      job.view.caller_served = callers_[job.caller];
       job.view.missing = missing(job);
       views.push_back(job.view);
     }
@@ -61,6 +65,7 @@ class Trace {
   std::vector<Job>& jobs() { return jobs_; }
   int ended() const { return ended_; }
   int failed() const { return failed_; }
+  std::uint64_t longest() const { return longest_; }  // steps from arrival to end
   std::uint64_t steps() const { return step_; }
   std::int64_t preemptions() const { return preemptions_; }
   std::int64_t free() const { return free_; }
@@ -111,7 +116,10 @@ class Trace {
       free_ -= take;
       j.view.pages += take;
       j.view.computed += item.count;
-      if (j.view.computed > j.charged) j.view.served += (j.view.computed - j.charged) / j.weight;
+      if (j.view.computed > j.charged) {
+        j.view.served += (j.view.computed - j.charged) / j.weight;
+        callers_[j.caller] += (j.view.computed - j.charged) / j.weight;
+      }
       j.charged = std::max(j.charged, j.view.computed);
       if (j.view.computed == j.view.tokens) {
         ++j.generated;
@@ -137,6 +145,7 @@ class Trace {
         ++i;
         continue;
       }
+      longest_ = std::max(longest_, step_ - j.view.arrival_step);
       if (!failed) {
         REQUIRE(j.generated == j.wanted);
         REQUIRE(j.view.tokens == j.prompt + j.wanted);
@@ -153,10 +162,12 @@ class Trace {
   std::int64_t free_;
   std::vector<Job> jobs_;
   std::vector<std::uint64_t> gone_;
+  std::map<int, double> callers_;
   Schedule plan_;
   std::uint64_t step_ = 0, arrivals_ = 0;
   std::int64_t preemptions_ = 0;
   int ended_ = 0, failed_ = 0;
+  std::uint64_t longest_ = 0;
 };
 
 Job job_of(std::int32_t prompt, std::int32_t wanted, int priority = 0, double weight = 1) {
@@ -224,6 +235,65 @@ TEST_CASE("weights share the tokens of a full step") {
   double light = 0;
   for (const Job& j : t.jobs()) (j.weight > 1.5 ? heavy : light) += j.generated;
   CHECK(heavy / light == Approx(2.0).margin(0.05));
+}
+
+TEST_CASE("weights share the tokens among callers, however many requests they have") {
+  SchedulerLimits limits;
+  limits.step_tokens = 64;  // more than all running can use: what counts is who is admitted
+  limits.max_sequences = 8;
+  limits.total_pages = 200;
+  Trace t(limits, 4);
+  std::mt19937 random(3);
+  std::map<int, std::int64_t> tokens;
+  for (int step = 0; step < 20000; ++step) {
+    std::map<int, int> waiting;
+    for (const Job& j : t.jobs()) waiting[j.caller] += 1;
+    for (const int caller : {1, 2, 3}) {  // never out of work; the third has many more requests than the others
+      for (int n = waiting[caller]; n < (caller == 3 ? 40 : 12); ++n) {
+        Job job =
+            job_of(1 + static_cast<int>(random() % 30), 1 + static_cast<int>(random() % 40), 0, caller == 2 ? 2 : 1);
+        job.caller = caller;
+        t.add(job);
+      }
+    }
+    std::map<std::uint64_t, std::int32_t> before;
+    for (const Job& j : t.jobs()) before[j.view.arrival] = j.charged;
+    t.step();
+    for (const Job& j : t.jobs()) tokens[j.caller] += j.charged - before[j.view.arrival];
+  }
+  CHECK(static_cast<double>(tokens[2]) / static_cast<double>(tokens[1]) == Approx(2.0).margin(0.2));
+  CHECK(static_cast<double>(tokens[3]) / static_cast<double>(tokens[1]) == Approx(1.0).margin(0.1));
+}
+
+TEST_CASE("a million requests: each ends, none waits for ever", "[.long]") {
+  SchedulerLimits limits;
+  limits.step_tokens = 48;
+  limits.max_sequences = 16;
+  limits.total_pages = 90;
+  limits.aging = 512;
+  Trace t(limits, 4);
+  std::mt19937 random(5);
+  const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  constexpr int all = 1'000'000;
+  int added = 0;
+  while (added < all || !t.jobs().empty()) {
+    const std::size_t room = t.jobs().size() < 60 ? 60 - t.jobs().size() : 0;
+    for (std::size_t n = std::min<std::size_t>(room, static_cast<std::size_t>(upto(6))); n > 0 && added < all; --n) {
+      Job job = job_of(1 + upto(40), 1 + upto(12), upto(3) - 1, 1 + upto(3));
+      job.caller = 1 + upto(4);
+      t.add(job);
+      ++added;
+    }
+    if (!t.jobs().empty() && upto(50) == 0) {
+      t.cancel(static_cast<std::size_t>(upto(static_cast<int>(t.jobs().size()))));
+    }
+    t.step();
+  }
+  CHECK(t.ended() + t.failed() == all);
+  CHECK(t.failed() == 0);
+  CHECK(t.free() == limits.total_pages);
+  CHECK(t.preemptions() > 1000);
+  CHECK(t.longest() < 6000);  // a few levels of age
 }
 
 TEST_CASE("generating sequences and a long prompt go on side by side") {
