@@ -32,7 +32,7 @@ class Times final : public backend::ProfileSink {
   void on_span(const backend::OpSpan& span) noexcept override {
     std::string name;
     for (int i = span.first_op; i < span.first_op + span.op_count; ++i) {
-      const std::string op = graph::name_of(graph_.ops[static_cast<std::size_t>(i)]);
+      const std::string op = name_of(graph_.ops[static_cast<std::size_t>(i)]);
       if (name.find(op) == std::string::npos) name += (name.empty() ? "" : "+") + op;
     }
     Entry& entry = entries_[name.empty() ? "quantize" : name];
@@ -47,6 +47,14 @@ class Times final : public backend::ProfileSink {
   }
 
  private:
+  /// Products by type and shape of their weights.
+  std::string name_of(const backend::Op& op) const {
+    const auto* matmul = std::get_if<backend::MatMul>(&op);
+    if (matmul == nullptr) return graph::name_of(op);
+    const backend::Weight& w = graph_.weights[static_cast<std::size_t>(matmul->weight)];
+    return std::string(describe(w.type).name) + " " + std::to_string(w.columns) + ">" + std::to_string(w.rows);
+  }
+
   struct Entry {
     double total = 0, wait = 0;
     int count = 0;

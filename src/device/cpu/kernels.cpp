@@ -29,12 +29,21 @@ Kernels avx2_kernels() noexcept {
   avx2::add_float_kernels(kernels);
   avx2::add_unpackers(kernels);
   avx2::add_tiles(kernels);
+  avx2::add_few(kernels);
   avx2::add_gemv(kernels);
 #endif
   return kernels;
 }
 
 }  // namespace
+
+UnpackArgs unpack_args(const PackedShape& shape, const std::byte* panel, std::int64_t first, std::int64_t blocks,
+                       std::byte* slab) noexcept {
+  const PanelLayout& layout = layout_of(shape.type);
+  const std::byte* words = panel + first * layout.word_count() * static_cast<std::int64_t>(line_bytes);
+  const std::byte* small = panel + shape.small_plane + first * layout.small_bytes() * panel_rows;
+  return {&shape, panel, first, blocks, words, small, slab};
+}
 
 Kernels choose_kernels(std::string_view name) {
   const bool avx2 = has_avx2(core::detect_cpu().features);

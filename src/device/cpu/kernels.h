@@ -28,10 +28,11 @@ struct QuantColumn {
   const float* d = nullptr;
   const float* sum = nullptr;
   const std::int16_t* half = nullptr;
+  const std::int16_t* wide = nullptr;  ///< q widened by Kernels::widen; for slabs of bytes only
   float* out = nullptr;
 };
 
-constexpr int tile_columns = 4;  ///< most columns of one tile call
+constexpr int tile_columns = 4;  ///< most columns of one tile or few call
 constexpr int real_rows = 6;     ///< most rows of one real_tile call
 constexpr int kv_page = 32;      ///< tokens of a KV page
 
@@ -67,28 +68,66 @@ constexpr int attention_rows = 48;  ///< most tokens * heads of a task
 /// Floats that a task of these widths needs.
 std::size_t attention_scratch(std::int32_t k_width, std::int32_t v_width) noexcept;
 
+/// Blocks [first, first + blocks) of a panel, in units of its layout.
 struct UnpackArgs {
   const PackedShape* shape = nullptr;
   const std::byte* panel = nullptr;
+  std::int64_t first = 0;
+  std::int64_t blocks = 0;
+  const std::byte* words = nullptr;  ///< of block `first`, in the panel's words plane
+  const std::byte* small = nullptr;  ///< likewise in its small plane
   std::byte* slab = nullptr;
+};
+
+UnpackArgs unpack_args(const PackedShape& shape, const std::byte* panel, std::int64_t first, std::int64_t blocks,
+                       std::byte* slab) noexcept;
+
+/// Memory that will be read soon: with its block b of 32 a kernel asks for three cache lines, `stride` apart from
+/// at + b * step on, so that they come while it computes. For nothing: an address that is in the cache, step and stride
+/// 0.
+struct Ahead {
+  const std::byte* at = nullptr;
+  std::int64_t step = 0;
+  std::int64_t stride = 0;
+};
+
+struct TileArgs {
+  const std::byte* slab = nullptr;
+  std::int64_t blocks = 0;  ///< of 32, columns begin at the first
+  int zero = 0;
+  const QuantColumn* columns = nullptr;
+  int count = 0;     ///< 1 .. tile_columns
+  bool add = false;  ///< results go on from what stands in `out`
+  Ahead ahead{};
+};
+
+struct FewArgs {
+  const PackedShape* shape = nullptr;
+  const std::byte* panel = nullptr;
+  const QuantColumn* columns = nullptr;
+  int count = 0;  ///< 1 .. tile_columns
+  Ahead ahead{};
 };
 
 struct Kernels {
   const char* name = "";
 
-  /// A packed panel to a slab of slab_format(type).kind. Indexed by WeightType.
+  /// Blocks of a packed panel to a slab of slab_format(type).kind. Indexed by WeightType.
   void (*unpack[17])(const UnpackArgs& args) = {};
   /// Panel times one column, without a slab; null where there is none. Indexed by WeightType.
   void (*gemv[17])(const PackedShape& shape, const std::byte* panel, const QuantColumn& column) = {};
-  /// Slab times 1 .. tile_columns columns over `blocks` blocks of 32. Indexed by SlabKind (real: null).
-  void (*tile[slab_kinds])(const std::byte* slab, std::int64_t blocks, int zero, const QuantColumn* columns,
-                           int count) = {};
+  /// Panel times a few columns, without a slab; null where that is not faster. Indexed by WeightType.
+  void (*few[17])(const FewArgs& args) = {};
+  /// Slab times a few columns. Indexed by SlabKind (real: null).
+  void (*tile[slab_kinds])(const TileArgs& args) = {};
   /// c[r][0..15] = (add ? c[r][0..15] : 0) + sum over k in rising order of a[r][k] * b[k * b_stride + 0..15], for
   /// 1 .. real_rows rows; one fma chain per result.
   void (*real_tile)(const float* const* a, const float* b, std::int64_t b_stride, float* const* c, int rows,
                     std::int64_t k, bool add) = nullptr;
 
   void (*quantize)(const float* in, std::int64_t n, const QuantRow& out) = nullptr;
+  /// Levels as int16, those of each word in the order 0, 2, 1, 3: see SlabByte. n is a multiple of 32.
+  void (*widen)(const std::int8_t* q, std::int64_t n, std::int16_t* out) = nullptr;
   void (*rms_norm)(const float* in, const float* weight, float* out, std::int64_t n, float eps) = nullptr;
   void (*layer_norm)(const float* in, const float* weight, const float* bias, float* out, std::int64_t n,
                      float eps) = nullptr;

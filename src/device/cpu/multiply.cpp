@@ -1,6 +1,7 @@
-// Order of loops: chunks of columns that stay in the L2 cache; in each, panels; a panel is unpacked once into a slab
-// and meets all columns of the chunk, a few at a time. One column: no slab where the format has a direct kernel. K is
-// never split, and a result never depends on what other columns or panels there are.
+// Order of loops: chunks of columns that stay in the L2 cache; in each, panels; of a panel, slabs that stay in L1
+// one after the other; a slab is unpacked once and meets all columns of the chunk, a few at a time. One or a few
+// columns: no slab where the format has a direct kernel. A result's sum over k goes on from slab to slab in one order
+// and never depends on what other columns or panels there are.
 #include "device/cpu/multiply.h"
 
 #include <algorithm>
@@ -10,21 +11,58 @@ namespace llminfer::cpu {
 namespace {
 
 constexpr std::int64_t chunk_bytes = 256 * 1024;  // of columns: half of a common L2 cache
+constexpr std::size_t slab_part = 20 * 1024;      // bytes of a slab that stay in the L1 cache
+constexpr std::int64_t most_few = 12;             // columns up to which Kernels::few is faster than a slab
 
 /// Results of one panel for a few columns go straight to the output when the panel is whole, else through here.
 struct Spill {
   alignas(64) float values[real_rows][panel_rows];
 };
 
+std::int64_t bytes_a_column(const PlacedWeight& weight) noexcept {
+  switch (weight.slab.kind) {
+    case SlabKind::real:
+      return 4 * weight.shape.columns;
+    case SlabKind::byte:
+      return 2 * weight.shape.columns;
+    default:
+      return weight.shape.columns;
+  }
+}
+
+/// Columns of a chunk: whole tiles of 4 and of 6.
+std::int64_t chunk_columns(const PlacedWeight& weight) noexcept {
+  return std::max<std::int64_t>(12, chunk_bytes / bytes_a_column(weight) / 12 * 12);
+}
+
+std::size_t slab_room(const PlacedWeight& weight) noexcept {
+  return (slab_bytes(weight.slab.kind, weight.shape.columns) + 63) / 64 * 64;
+}
+
 class Multiplier {
  public:
   Multiplier(const Kernels& kernels, const PlacedWeight& weight, const Columns& columns, const float* bias,
-             std::byte* slab) noexcept
-      : kernels_(kernels), weight_(weight), columns_(columns), bias_(bias), slab_(slab) {}
+             std::byte* scratch) noexcept
+      : kernels_(kernels), weight_(weight), columns_(columns), bias_(bias), slab_(scratch) {
+    if (weight.slab.kind == SlabKind::byte) wide_ = reinterpret_cast<std::int16_t*>(scratch + slab_room(weight));
+  }
+
+  /// Before the panels of columns [first, last).
+  void begin_chunk(std::int64_t first, std::int64_t last) noexcept {
+    if (wide_ == nullptr || (last - first == 1 && kernels_.gemv[type_index()] != nullptr)) return;
+    const std::int64_t k = weight_.shape.columns;
+    for (std::int64_t c = first; c < last; ++c) {
+      kernels_.widen(columns_.quant.row(in_row(c)).q, k, wide_ + (c - first) * k);
+    }
+  }
 
   void panel(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
     if (weight_.slab.kind == SlabKind::real) {
       real(packed, index, first, last);
+    } else if (last - first == 1 && kernels_.gemv[type_index()] != nullptr) {
+      one(packed, index, first);
+    } else if (last - first <= most_few && kernels_.few[type_index()] != nullptr) {
+      few(packed, index, first, last);
     } else {
       quantized(packed, index, first, last);
     }
@@ -60,25 +98,64 @@ class Multiplier {
     }
   }
 
-  void quantized(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
-    const bool whole = rows_in(index) == panel_rows;
-    const auto gemv = last - first == 1 ? kernels_.gemv[type_index()] : nullptr;
-    const auto tile = kernels_.tile[static_cast<int>(weight_.slab.kind)];
-    if (gemv == nullptr) kernels_.unpack[type_index()]({&weight_.shape, packed, slab_});
-    QuantColumn tile_column[tile_columns];
-    for (std::int64_t c = first; c < last; c += tile_columns) {
+  /// Input and output of columns [c, c + count), results through the spill if the panel is not whole. k begins at
+  /// block `block` of 32.
+  void tile_of(QuantColumn* tile, std::int64_t index, std::int64_t first, std::int64_t c, int count, bool whole,
+               std::int64_t block) noexcept {
+    for (int i = 0; i < count; ++i) {
+      const QuantRow row = columns_.quant.row(in_row(c + i));
+      tile[i] = {row.q + 32 * block,   row.d + block, row.sum + block,
+                 row.half + 2 * block, nullptr,       whole ? out_at(c + i, index) : spill_.values[i]};
+      if (wide_ != nullptr) tile[i].wide = wide_ + (c + i - first) * weight_.shape.columns + 32 * block;
+    }
+  }
+
+  /// What tile `tile` of `tiles` should fetch of the panel behind this one, beginning at block `block` of 32: its lines
+  /// are shared out among the tiles, three at most to each.
+  Ahead ahead(const std::byte* packed, std::int64_t block, std::int64_t tile, std::int64_t tiles) const noexcept {
+    const std::int64_t line = static_cast<std::int64_t>(line_bytes);
+    const std::int64_t step = weight_.shape.panel_bytes / (weight_.shape.columns / 32);
+    const std::int64_t each = std::min<std::int64_t>(3, (step + line * tiles - 1) / (line * tiles));
+    if (tile * each * line >= step) return {packed, 0, 0};
+    return {packed + weight_.shape.panel_bytes + block * step + tile * each * line, step, each > 1 ? line : 0};
+  }
+
+  void one(const std::byte* packed, std::int64_t index, std::int64_t column) noexcept {
+    QuantColumn tile;
+    tile_of(&tile, index, column, column, 1, rows_in(index) == panel_rows, 0);
+    kernels_.gemv[type_index()](weight_.shape, packed, tile);
+    finish(column, index, tile.out);
+  }
+
+  void few(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
+    const std::int64_t tiles = (last - first + tile_columns - 1) / tile_columns;
+    QuantColumn tile[tile_columns];
+    for (std::int64_t t = 0, c = first; c < last; ++t, c += tile_columns) {
       const int count = static_cast<int>(std::min<std::int64_t>(tile_columns, last - c));
-      for (int i = 0; i < count; ++i) {
-        const QuantRow row = columns_.quant.row(in_row(c + i));
-        tile_column[i] = {row.q, row.d, row.sum, row.half, whole ? out_at(c + i, index) : spill_.values[i]};
+      tile_of(tile, index, first, c, count, rows_in(index) == panel_rows, 0);
+      kernels_.few[type_index()]({&weight_.shape, packed, tile, count, ahead(packed, 0, t, tiles)});
+      for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
+    }
+  }
+
+  void quantized(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
+    const bool whole = rows_in(index) == panel_rows;  // else results stay in the spill: one slab for all of k
+    const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
+    const std::int64_t part = static_cast<std::int64_t>(slab_part / slab_bytes(weight_.slab.kind, in_block));
+    const std::int64_t step = whole ? std::max<std::int64_t>(1, part) : weight_.shape.blocks;
+    const std::int64_t tiles = (last - first + tile_columns - 1) / tile_columns;
+    QuantColumn tile[tile_columns];
+    for (std::int64_t b = 0; b < weight_.shape.blocks; b += step) {
+      const std::int64_t blocks = std::min(step, weight_.shape.blocks - b), at = b * in_block / 32;
+      kernels_.unpack[type_index()](unpack_args(weight_.shape, packed, b, blocks, slab_));
+      for (std::int64_t t = 0, c = first; c < last; ++t, c += tile_columns) {
+        const int count = static_cast<int>(std::min<std::int64_t>(tile_columns, last - c));
+        tile_of(tile, index, first, c, count, whole, at);
+        kernels_.tile[static_cast<int>(weight_.slab.kind)](
+            {slab_, blocks * in_block / 32, weight_.slab.zero, tile, count, b > 0, ahead(packed, at, t, tiles)});
+        if (b + blocks < weight_.shape.blocks) continue;
+        for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
       }
-      if (gemv != nullptr) {
-        gemv(weight_.shape, packed, tile_column[0]);
-      } else {
-        prefetch_next(packed, (c - first) / tile_columns, (last - first + tile_columns - 1) / tile_columns);
-        tile(slab_, weight_.shape.columns / 32, weight_.slab.zero, tile_column, count);
-      }
-      for (int i = 0; i < count; ++i) finish(c + i, index, tile_column[i].out);
     }
   }
 
@@ -86,7 +163,7 @@ class Multiplier {
     const bool whole = rows_in(index) == panel_rows;
     const float* b = reinterpret_cast<const float*>(packed);
     if (weight_.shape.type != WeightType::f32) {
-      kernels_.unpack[type_index()]({&weight_.shape, packed, slab_});
+      kernels_.unpack[type_index()](unpack_args(weight_.shape, packed, 0, weight_.shape.blocks, slab_));
       b = reinterpret_cast<const float*>(slab_);
     }
     const float* in[real_rows];
@@ -108,6 +185,7 @@ class Multiplier {
   const Columns& columns_;
   const float* bias_;
   std::byte* slab_;
+  std::int16_t* wide_ = nullptr;  // of the chunk's columns, for slabs of bytes
   Spill spill_;
 };
 
@@ -125,14 +203,19 @@ QuantRows QuantRows::at(std::byte* base, std::int64_t rows, std::int64_t width) 
   return out;
 }
 
+std::size_t multiply_scratch(const PlacedWeight& weight) noexcept {
+  const std::int64_t wide = weight.slab.kind == SlabKind::byte ? chunk_columns(weight) * weight.shape.columns * 2 : 0;
+  return slab_room(weight) + static_cast<std::size_t>(wide);
+}
+
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
               std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias,
-              std::byte* slab) noexcept {
-  const std::int64_t bytes = weight.slab.kind == SlabKind::real ? 4 * weight.shape.columns : weight.shape.columns;
-  const std::int64_t few = std::max<std::int64_t>(12, chunk_bytes / bytes / 12 * 12);  // whole tiles of 4 and of 6
-  Multiplier multiplier(kernels, weight, columns, bias, slab);
+              std::byte* scratch) noexcept {
+  const std::int64_t few = chunk_columns(weight);
+  Multiplier multiplier(kernels, weight, columns, bias, scratch);
   for (std::int64_t c = 0; c < columns.count; c += few) {
     const std::int64_t last = std::min(columns.count, c + few);
+    multiplier.begin_chunk(c, last);
     for (std::int64_t p = begin; p < end; ++p) multiplier.panel(weight.panel(arena, expert, p), p, c, last);
   }
 }

@@ -33,10 +33,13 @@ struct Columns {
   std::int64_t count = 0;
 };
 
+/// Bytes that a thread needs beside it.
+std::size_t multiply_scratch(const PlacedWeight& weight) noexcept;
+
 /// Writes, for panels [begin, end) of one expert, out[c][16 p ..] = weight rows . column c + bias (may be null).
-/// `slab`: slab_bytes of the matrix, 64-byte aligned, this thread's own.
+/// `scratch`: multiply_scratch bytes, 64-byte aligned, this thread's own.
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
               std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias,
-              std::byte* slab) noexcept;
+              std::byte* scratch) noexcept;
 
 }  // namespace llminfer::cpu

@@ -25,7 +25,7 @@ struct ScratchNeeds {
 
   void matrix(backend::WeightId id) {
     const PlacedWeight& w = weights.weights[static_cast<std::size_t>(id)];
-    room = std::max<std::uint64_t>(room, slab_bytes(w.slab.kind, w.shape.columns));
+    room = std::max<std::uint64_t>(room, multiply_scratch(w));
   }
   void operator()(const backend::Embed& op) {
     room = std::max(room,

@@ -4,13 +4,13 @@
 // In every kind, for 32 values along k and 16 rows: levels stand in the order [k / 4][row][k % 4], so that the four
 // bytes of one row lie beside those of the next (as dot-product instructions want them). Meaning of one block of row r
 // against the activations q (int8) with scale dx:
-//   nibble, five          sum = levels . q - zero * sum(q)                        y += sum * (d * dx)
-//   nibble_min, five_min  sum = levels . q                                        y += sum * (d * dx) + m * (dx *
-//   sum(q)) byte                  sum = levels . q, levels signed                         y += sum * (d * dx) group sum
-//   = sum over halves h of scale[h] * (levels . q)_h + pair[h] * sum(q)_h     y += sum * (d * dx) group_min sum = sum
-//   over halves h of scale[h] * (levels . q)_h
-//                         least = sum over halves h of pair[h] * sum(q)_h         y += sum * (d * dx) + least * (dm *
-//                         dx)
+//   nibble, five          sum = levels . q - zero * sum(q)             y += sum * (d * dx)
+//   nibble_min, five_min  sum = levels . q                             y += sum * (d * dx), then m * (dx * sum(q))
+//   byte                  sum = levels . q, levels signed              y += sum * (d * dx)
+//   group                 sum = over halves h: scale[h] * (levels . q)_h + pair[h] * sum(q)_h
+//                                                                      y += sum * (d * dx)
+//   group_min             sum = over halves h: scale[h] * (levels . q)_h
+//                         least = over halves h: pair[h] * sum(q)_h    y += sum * (d * dx), then least * (dm * dx)
 //   real                  float weights, [k][row]
 // All sums are exact integers below 2^24, so that they convert to float exactly.
 #pragma once
@@ -37,9 +37,8 @@ struct alignas(64) SlabMin {  // nibble_min, five_min
   float d[panel_rows];
   float m[panel_rows];
 };
-struct alignas(64) SlabByte {  // byte: level + 128 = low + 16 * high, so that products add up in int16
-  std::uint8_t low[8][panel_rows][4];
-  std::uint8_t high[8][panel_rows][4];
+struct alignas(64) SlabByte {  // byte: levels as int16, [k % 2][k / 4][row][k % 4 / 2]
+  std::int16_t levels[2][8][panel_rows][2];
   float d[panel_rows];
 };
 struct alignas(64) SlabGroup {  // group, group_min

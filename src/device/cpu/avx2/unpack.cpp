@@ -34,18 +34,18 @@ static inline void fives_32(const std::byte* lines, std::uint8_t (*levels)[panel
 
 static void unpack_q4_0(const UnpackArgs& a) {
   SlabScaled* out = reinterpret_cast<SlabScaled*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
-    nibbles_32(a.panel + 256 * b, out[b].levels);
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b) {
+    nibbles_32(a.words + 256 * b, out[b].levels);
     put16(out[b].d, small + 32 * b);
   }
 }
 
 static void unpack_q4_1(const UnpackArgs& a) {
   SlabMin* out = reinterpret_cast<SlabMin*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
-    nibbles_32(a.panel + 256 * b, out[b].levels);
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b) {
+    nibbles_32(a.words + 256 * b, out[b].levels);
     put16(out[b].d, small + 64 * b);
     put16(out[b].m, small + 64 * b + 32);
   }
@@ -53,18 +53,18 @@ static void unpack_q4_1(const UnpackArgs& a) {
 
 static void unpack_q5_0(const UnpackArgs& a) {
   SlabScaled* out = reinterpret_cast<SlabScaled*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
-    fives_32(a.panel + 320 * b, out[b].levels);
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b) {
+    fives_32(a.words + 320 * b, out[b].levels);
     put16(out[b].d, small + 32 * b);
   }
 }
 
 static void unpack_q5_1(const UnpackArgs& a) {
   SlabMin* out = reinterpret_cast<SlabMin*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
-    fives_32(a.panel + 320 * b, out[b].levels);
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b) {
+    fives_32(a.words + 320 * b, out[b].levels);
     put16(out[b].d, small + 64 * b);
     put16(out[b].m, small + 64 * b + 32);
   }
@@ -72,16 +72,11 @@ static void unpack_q5_1(const UnpackArgs& a) {
 
 static void unpack_q8_0(const UnpackArgs& a) {
   SlabByte* out = reinterpret_cast<SlabByte*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
+  for (std::int64_t b = 0; b < a.blocks; ++b) {
     for (int w = 0; w < 8; ++w) {
-      for (int half = 0; half < 2; ++half) {
-        const __m256i x = _mm256_xor_si256(load_line(a.panel + 512 * b + 64 * w, half), _mm256_set1_epi8(-128));
-        put(out[b].low, w, half, low_nibbles(x));
-        put(out[b].high, w, half, high_nibbles(x));
-      }
+      for (int half = 0; half < 2; ++half) put_wide(out[b], w, half, load_line(a.words + 512 * b + 64 * w, half));
     }
-    put16(out[b].d, small + 32 * b);
+    put16(out[b].d, a.small + 32 * b);
   }
 }
 
@@ -99,9 +94,9 @@ static inline void k_scales(const std::byte* lines, const std::byte* small, Slab
 
 static void unpack_q4_k(const UnpackArgs& a) {
   SlabMin* out = reinterpret_cast<SlabMin*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
-    const std::byte* lines = a.panel + 64 * 35 * b;
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 8) {
+    const std::byte* lines = a.words + 64 * 35 * b;
     k_scales(lines, small + 64 * b, out);
     for (int i = 0; i < 32; ++i) {  // word i % 8 of groups 2 (i / 8) and 2 (i / 8) + 1
       for (int half = 0; half < 2; ++half) {
@@ -115,9 +110,9 @@ static void unpack_q4_k(const UnpackArgs& a) {
 
 static void unpack_q5_k(const UnpackArgs& a) {
   SlabMin* out = reinterpret_cast<SlabMin*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
-    const std::byte* lines = a.panel + 64 * 43 * b;
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 8) {
+    const std::byte* lines = a.words + 64 * 43 * b;
     k_scales(lines, small + 64 * b, out);
     for (int i = 0; i < 32; ++i) {
       const int g = i / 8 * 2, w = i % 8;
@@ -133,9 +128,9 @@ static void unpack_q5_k(const UnpackArgs& a) {
 
 static void unpack_q6_k(const UnpackArgs& a) {
   SlabGroup* out = reinterpret_cast<SlabGroup*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
-    const std::byte* lines = a.panel + 64 * 52 * b;
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 8) {
+    const std::byte* lines = a.words + 64 * 52 * b;
     for (int g = 0; g < 8; ++g) {
       for (int half = 0; half < 2; ++half) {
         for (int w = 0; w < 8; ++w) put(out[g].levels, w, half, levels_q6(lines, g, w, half));
@@ -157,10 +152,10 @@ static void unpack_f16(const UnpackArgs& a) {
   float* out = reinterpret_cast<float*>(a.slab);
   const __m256i even = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12, 13,
                                         2, 3, 6, 7, 10, 11, 14, 15);
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 32) {
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 32) {
     for (int half = 0; half < 2; ++half) {
       // Halves of four rows: even columns, then odd ones; then rows 0-7 of the even column beside those of the odd one.
-      const __m256i x = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(load_line(a.panel + 64 * b, half), even), 0xd8);
+      const __m256i x = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(load_line(a.words + 64 * b, half), even), 0xd8);
       _mm256_store_ps(out + 8 * half, _mm256_cvtph_ps(_mm256_castsi256_si128(x)));
       _mm256_store_ps(out + 16 + 8 * half, _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)));
     }
@@ -169,9 +164,9 @@ static void unpack_f16(const UnpackArgs& a) {
 
 static void unpack_bf16(const UnpackArgs& a) {
   float* out = reinterpret_cast<float*>(a.slab);
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 32) {
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 32) {
     for (int half = 0; half < 2; ++half) {
-      const __m256i x = load_line(a.panel + 64 * b, half);
+      const __m256i x = load_line(a.words + 64 * b, half);
       _mm256_store_ps(out + 8 * half, _mm256_castsi256_ps(_mm256_slli_epi32(x, 16)));
       _mm256_store_ps(out + 16 + 8 * half,
                       _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(static_cast<int>(0xffff0000U)))));

@@ -13,44 +13,42 @@ namespace {
 #include "device/cpu/avx2/levels.h"
 #include "device/cpu/avx2/put.h"
 
-/// Level + offset, `shift` bits down and under `mask`, for the 16 codes, twice.
-static __m256i table_of(const std::int8_t* levels, int offset, int shift, int mask) {
+/// Level + offset for the 16 codes, twice.
+static __m256i table_of(const std::int8_t* levels, int offset) {
   alignas(32) std::uint8_t bytes[32];
-  for (int i = 0; i < 32; ++i) bytes[i] = static_cast<std::uint8_t>(((levels[i % 16] + offset) >> shift) & mask);
+  for (int i = 0; i < 32; ++i) bytes[i] = static_cast<std::uint8_t>(levels[i % 16] + offset);
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
 }
 
 /// 32 weights of IQ4_NL's levels in four lines.
-static inline void iq4_32(const std::byte* lines, SlabByte& out, __m256i low, __m256i high) {
+static inline void iq4_32(const std::byte* lines, SlabByte& out, __m256i levels) {
   for (int w = 0; w < 4; ++w) {
     for (int half = 0; half < 2; ++half) {
-      const __m256i x = load_line(lines + 64 * w, half), a = low_nibbles(x), b = high_nibbles(x);
-      put(out.low, w, half, _mm256_shuffle_epi8(low, a));
-      put(out.high, w, half, _mm256_shuffle_epi8(high, a));
-      put(out.low, w + 4, half, _mm256_shuffle_epi8(low, b));
-      put(out.high, w + 4, half, _mm256_shuffle_epi8(high, b));
+      const __m256i x = load_line(lines + 64 * w, half);
+      put_wide(out, w, half, _mm256_shuffle_epi8(levels, low_nibbles(x)));
+      put_wide(out, w + 4, half, _mm256_shuffle_epi8(levels, high_nibbles(x)));
     }
   }
 }
 
 static void unpack_iq4_nl(const UnpackArgs& a) {
   SlabByte* out = reinterpret_cast<SlabByte*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  const __m256i low = table_of(quant::iq4_levels, 128, 0, 15), high = table_of(quant::iq4_levels, 128, 4, 15);
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
-    iq4_32(a.panel + 256 * b, out[b], low, high);
+  const std::byte* small = a.small;
+  const __m256i levels = table_of(quant::iq4_levels, 0);
+  for (std::int64_t b = 0; b < a.blocks; ++b) {
+    iq4_32(a.words + 256 * b, out[b], levels);
     put16(out[b].d, small + 32 * b);
   }
 }
 
 static void unpack_iq4_xs(const UnpackArgs& a) {
   SlabByte* out = reinterpret_cast<SlabByte*>(a.slab);
-  const __m256i low = table_of(quant::iq4_levels, 128, 0, 15), high = table_of(quant::iq4_levels, 128, 4, 15);
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
-    const std::byte* lines = a.panel + 64 * 33 * b;
-    const std::byte* small = a.panel + a.shape->small_plane + 64 * b;
+  const __m256i levels = table_of(quant::iq4_levels, 0);
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 8) {
+    const std::byte* lines = a.words + 64 * 33 * b;
+    const std::byte* small = a.small + 64 * b;
     for (int g = 0; g < 8; ++g) {
-      iq4_32(lines + 64 * (1 + 4 * g), out[g], low, high);
+      iq4_32(lines + 64 * (1 + 4 * g), out[g], levels);
       for (int half = 0; half < 2; ++half) {
         const __m256i upper =
             _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(small + 32 + 16 * half)));
@@ -65,12 +63,12 @@ static void unpack_iq4_xs(const UnpackArgs& a) {
 
 static void unpack_mxfp4(const UnpackArgs& a) {
   SlabScaled* out = reinterpret_cast<SlabScaled*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  const __m256i table = table_of(quant::mxfp4_levels, 12, 0, 31);
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b) {
+  const std::byte* small = a.small;
+  const __m256i table = table_of(quant::mxfp4_levels, 12);
+  for (std::int64_t b = 0; b < a.blocks; ++b) {
     for (int half = 0; half < 2; ++half) {
       for (int w = 0; w < 4; ++w) {
-        const __m256i x = load_line(a.panel + 256 * b + 64 * w, half);
+        const __m256i x = load_line(a.words + 256 * b + 64 * w, half);
         put(out[b].levels, w, half, _mm256_shuffle_epi8(table, low_nibbles(x)));
         put(out[b].levels, w + 4, half, _mm256_shuffle_epi8(table, high_nibbles(x)));
       }
@@ -92,9 +90,9 @@ static inline __m256i twice(__m256i x) {
 
 static void unpack_q2_k(const UnpackArgs& a) {
   SlabGroup* out = reinterpret_cast<SlabGroup*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
-    const std::byte* lines = a.panel + 64 * 20 * b;
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 8) {
+    const std::byte* lines = a.words + 64 * 20 * b;
     for (int g = 0; g < 8; ++g) {
       for (int half = 0; half < 2; ++half) {
         for (int w = 0; w < 8; ++w) {
@@ -125,9 +123,9 @@ static inline __m256i scale_q3(const std::byte* lines, int half, int k) {
 
 static void unpack_q3_k(const UnpackArgs& a) {
   SlabGroup* out = reinterpret_cast<SlabGroup*>(a.slab);
-  const std::byte* small = a.panel + a.shape->small_plane;
-  for (std::int64_t b = 0; b < a.shape->blocks; ++b, out += 8) {
-    const std::byte* lines = a.panel + 64 * 27 * b;
+  const std::byte* small = a.small;
+  for (std::int64_t b = 0; b < a.blocks; ++b, out += 8) {
+    const std::byte* lines = a.words + 64 * 27 * b;
     for (int g = 0; g < 8; ++g) {
       for (int half = 0; half < 2; ++half) {
         for (int w = 0; w < 8; ++w) {

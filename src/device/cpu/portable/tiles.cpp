@@ -29,9 +29,7 @@ void add_block(const SlabMin& block, int, const QuantColumn& c, std::int64_t b, 
 
 void add_block(const SlabByte& block, int, const QuantColumn& c, std::int64_t b, int row, float& y) {
   std::int32_t sum = 0;
-  for (int i = 0; i < 32; ++i) {
-    sum += (block.low[i / 4][row][i % 4] + 16 * block.high[i / 4][row][i % 4] - 128) * c.q[32 * b + i];
-  }
+  for (int i = 0; i < 32; ++i) sum += block.levels[i % 2][i / 4][row][i % 4 / 2] * c.q[32 * b + i];
   y = std::fma(static_cast<float>(sum), block.d[row] * c.d[b], y);
 }
 
@@ -57,21 +55,28 @@ void add_block(const GroupMin& block, int, const QuantColumn& c, std::int64_t b,
 }
 
 template <class Block>
-void tile(const std::byte* slab, std::int64_t blocks, int zero, const QuantColumn* columns, int count) {
-  const Block* at = reinterpret_cast<const Block*>(slab);
-  for (int c = 0; c < count; ++c) {
+void tile(const TileArgs& t) {
+  const Block* at = reinterpret_cast<const Block*>(t.slab);
+  for (int c = 0; c < t.count; ++c) {
+    const QuantColumn& column = t.columns[c];
     for (int row = 0; row < panel_rows; ++row) {
-      float y = 0.0F;
-      for (std::int64_t b = 0; b < blocks; ++b) add_block(at[b], zero, columns[c], b, row, y);
-      columns[c].out[row] = y;
+      float y = t.add ? column.out[row] : 0.0F;
+      for (std::int64_t b = 0; b < t.blocks; ++b) add_block(at[b], t.zero, column, b, row, y);
+      column.out[row] = y;
     }
   }
+}
+
+void widen(const std::int8_t* q, std::int64_t n, std::int16_t* out) {
+  constexpr int order[4] = {0, 2, 1, 3};
+  for (std::int64_t i = 0; i < n; ++i) out[i] = q[i / 4 * 4 + order[i % 4]];
 }
 
 }  // namespace
 
 void add_matmul_kernels(Kernels& kernels) noexcept {
   for (auto& unpack : kernels.unpack) unpack = unpack_panel;
+  kernels.widen = widen;
   kernels.tile[static_cast<int>(SlabKind::nibble)] = tile<SlabScaled>;
   kernels.tile[static_cast<int>(SlabKind::nibble_min)] = tile<SlabMin>;
   kernels.tile[static_cast<int>(SlabKind::five)] = tile<SlabScaled>;

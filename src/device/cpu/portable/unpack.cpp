@@ -130,10 +130,7 @@ void set(const Lane& lane, int row, SlabMin& block) {
 }
 
 void set(const Lane& lane, int row, SlabByte& block) {
-  for (int i = 0; i < 32; ++i) {
-    block.low[i / 4][row][i % 4] = static_cast<std::uint8_t>((lane.levels[i] + 128) & 15);
-    block.high[i / 4][row][i % 4] = static_cast<std::uint8_t>((lane.levels[i] + 128) >> 4);
-  }
+  for (int i = 0; i < 32; ++i) block.levels[i % 2][i / 4][row][i % 4 / 2] = static_cast<std::int16_t>(lane.levels[i]);
   block.d[row] = lane.d;
 }
 
@@ -150,11 +147,11 @@ void set(const Lane& lane, int row, SlabGroup& block) {
 template <class Block, class SlabBlock>
 void unpack_type(const UnpackArgs& args) {
   constexpr unsigned groups = Block::weights / 32;
-  for (std::int64_t b = 0; b < args.shape->blocks; ++b) {
+  for (std::int64_t b = 0; b < args.blocks; ++b) {
     SlabBlock* out = reinterpret_cast<SlabBlock*>(args.slab) + b * groups;
     for (int row = 0; row < panel_rows; ++row) {
       std::byte bytes[sizeof(Block)];
-      unpack_blocks(*args.shape, args.panel, row, b, 1, bytes);
+      unpack_blocks(*args.shape, args.panel, row, args.first + b, 1, bytes);
       const Block block = quant::load_block<Block>(bytes);
       for (unsigned group = 0; group < groups; ++group) {
         Lane lane;
@@ -169,10 +166,10 @@ void unpack_type(const UnpackArgs& args) {
 template <float (*convert)(std::uint16_t)>
 void unpack_pairs(const UnpackArgs& args) {
   float* out = reinterpret_cast<float*>(args.slab);
-  for (std::int64_t b = 0; b < args.shape->blocks; ++b, out += 2 * panel_rows) {
+  for (std::int64_t b = 0; b < args.blocks; ++b, out += 2 * panel_rows) {
     for (int row = 0; row < panel_rows; ++row) {
       std::uint16_t bits[2];
-      std::memcpy(bits, args.panel + b * static_cast<std::int64_t>(line_bytes) + 4 * row, 4);
+      std::memcpy(bits, args.words + b * static_cast<std::int64_t>(line_bytes) + 4 * row, 4);
       out[row] = convert(bits[0]);
       out[panel_rows + row] = convert(bits[1]);
     }
@@ -218,7 +215,7 @@ void unpack_panel(const UnpackArgs& args) {
       return unpack_pairs<bf16>(args);
     case WeightType::f32:
     case WeightType::as_stored:
-      std::memcpy(args.slab, args.panel, static_cast<std::size_t>(args.shape->panel_bytes));
+      std::memcpy(args.slab, args.words, static_cast<std::size_t>(args.blocks) * line_bytes);
   }
 }
 
