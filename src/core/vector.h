@@ -29,7 +29,7 @@ class Allocator {
   Allocator(const Allocator<U>& other) noexcept : memory_(other.memory()) {}  // NOLINT(google-explicit-constructor)
 
   T* allocate(std::size_t count) {
-    const std::size_t bytes = array_bytes(count, sizeof(T));
+    const std::size_t bytes = array_bytes(count, sizeof(T));  // NOLINT(bugprone-sizeof-expression): T may be a pointer
     if (memory_ == nullptr) return std::allocator<T>().allocate(count);
     return static_cast<T*>(memory_->allocate(bytes, alignof(T)));
   }
@@ -37,7 +37,7 @@ class Allocator {
     if (memory_ == nullptr) {
       std::allocator<T>().deallocate(pointer, count);
     } else {
-      memory_->deallocate(pointer, count * sizeof(T), alignof(T));
+      memory_->deallocate(pointer, count * sizeof(T), alignof(T));  // NOLINT(bugprone-sizeof-expression): as above
     }
   }
   const std::shared_ptr<Memory>& memory() const noexcept { return memory_; }

@@ -51,7 +51,7 @@ Status check_ranges(const Graph& graph, const StepBatch& batch) noexcept {
     }
     if (r.start < 0 || std::int64_t{r.start} + r.count > graph.context) return bad("a position is outside the context");
     for (std::int32_t i = 0; i < r.count; ++i) {
-      if (batch.positions[static_cast<std::size_t>(r.first + i)] != r.start + i)
+      if (batch.positions[static_cast<std::size_t>(r.first) + static_cast<std::size_t>(i)] != r.start + i)
         return bad("positions do not count up");
     }
     next += r.count;

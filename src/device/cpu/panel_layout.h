@@ -26,8 +26,8 @@ struct BlockField {
 
 /// How blocks of one type are cut. Fields cover the block exactly; unused entries have 0 bytes.
 struct PanelLayout {
-  std::uint32_t block_weights = 0;
-  std::uint32_t block_bytes = 0;
+  std::uint32_t block_weights = 1;
+  std::uint32_t block_bytes = 1;
   std::array<BlockField, 3> words{};   ///< lengths are multiples of 4
   std::array<BlockField, 2> smalls{};  ///< 1 or 2 bytes each
 
@@ -35,9 +35,10 @@ struct PanelLayout {
     return (std::uint32_t{words[0].bytes} + words[1].bytes + words[2].bytes) / 4;
   }
   constexpr std::uint32_t small_bytes() const noexcept { return std::uint32_t{smalls[0].bytes} + smalls[1].bytes; }
+  constexpr bool empty() const noexcept { return word_count() + small_bytes() == 0; }
 };
 
-/// Layout of a type; block_weights is 0 for as_stored.
+/// Layout of a type; one without fields for as_stored.
 const PanelLayout& layout_of(WeightType type) noexcept;
 
 /// Sizes of one packed matrix.

@@ -57,7 +57,7 @@ void place_weight(const backend::Weight& weight, PlacedWeight& placed, std::uint
   const PanelLayout& layout = layout_of(weight.type);
   const std::optional<std::uint64_t> row =
       quant::try_row_bytes(weight.type, static_cast<std::uint64_t>(weight.columns));
-  if (layout.block_weights == 0 || !row || weight.columns <= 0 || weight.rows <= 0 || weight.experts <= 0) {
+  if (layout.empty() || !row || weight.columns <= 0 || weight.rows <= 0 || weight.experts <= 0) {
     core::fail(ErrorCode::unsupported_type, "weight {}: {} x {} x {} of type {}", weight.name, weight.experts,
                weight.rows, weight.columns, describe(weight.type).name);
   }
