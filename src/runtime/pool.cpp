@@ -5,8 +5,11 @@
 #include <limits>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "core/fail.h"
 #include "runtime/executor.h"
+#include "runtime/sequence.h"
 
 namespace llminfer::runtime {
 namespace {
@@ -54,6 +57,10 @@ Pool::Pool(PoolOptions options) : options_(std::move(options)) {
   }
   classes_ = page_classes(*options_.graph);
   total_ = by_class(classes_, [this](std::size_t g) { return pools_[g].size(); });
+  if (options_.prefix_cache) {
+    prefix_cache_ = std::make_unique<PrefixCache>(*options_.prefix_cache, *options_.graph, options_.page_size, pools_,
+                                                  options_.host);
+  }
   storage_ = options_.program->make_kv(options_.format, options_.pages).value();
   workspace_ = options_.program->workspace().value();
   executor_ = std::make_unique<Executor>(*options_.graph, options_.limits);
@@ -63,6 +70,24 @@ Pool::~Pool() = default;
 
 PageCounts Pool::free_pages() const noexcept {
   return by_class(classes_, [this](std::size_t g) { return pools_[g].free(); });
+}
+
+std::string Pool::invariants(std::span<const Sequence* const> sequences) const {
+  for (std::size_t g = 0; g < pools_.size(); ++g) {
+    std::vector<std::int32_t> uses(static_cast<std::size_t>(pools_[g].size()), 0);
+    for (const Sequence* sequence : sequences) {
+      for (const std::int32_t page : sequence->table(g)) {
+        if (page >= 0) ++uses[static_cast<std::size_t>(page)];
+      }
+    }
+    std::string wrong = pools_[g].invariants(uses);
+    if (!wrong.empty()) return fmt::format("group {}: {}", g, wrong);
+  }
+  for (const Sequence* sequence : sequences) {
+    std::string wrong = sequence->invariants();
+    if (!wrong.empty()) return wrong;
+  }
+  return prefix_cache_ ? prefix_cache_->invariants() : std::string();
 }
 
 void Pool::give_way() const noexcept {

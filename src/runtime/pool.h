@@ -5,16 +5,20 @@
 #include <llminfer/backend/backend.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/memory.h"
 #include "runtime/page_counts.h"
 #include "runtime/page_pool.h"
+#include "runtime/prefix_cache.h"
 
 namespace llminfer::runtime {
 
 class Executor;
+class Sequence;
 
 /// What a pool is made of and for.
 struct PoolOptions {
@@ -23,7 +27,8 @@ struct PoolOptions {
   backend::Limits limits{};
   backend::KvFormat format{};
   std::int32_t page_size = 0;
-  std::vector<std::int32_t> pages{};     ///< per state group
+  std::vector<std::int32_t> pages{};  ///< per state group, equal for groups of one window
+  std::optional<PrefixCacheOptions> prefix_cache{};
   std::shared_ptr<core::Memory> host{};  ///< counts page lists and histories; null: the heap
 };
 
@@ -51,6 +56,12 @@ class Pool {
   std::mutex& mutex() noexcept { return mutex_; }
   /// For a thread that takes the mutex again and again (a batch's loop): lets those that wait in a PoolLock go first.
   void give_way() const noexcept;
+  /// Null: this pool has none.
+  PrefixCache* prefix_cache() noexcept { return prefix_cache_.get(); }
+  const PrefixCache* prefix_cache() const noexcept { return prefix_cache_.get(); }
+  /// (mutex) Empty when every page is free, cached or referenced exactly as often as `sequences`, which must be all of
+  /// this pool, do; otherwise what is wrong. For tests.
+  std::string invariants(std::span<const Sequence* const> sequences) const;
   PagePool& pages(std::size_t group) noexcept { return pools_[group]; }
   const PagePool& pages(std::size_t group) const noexcept { return pools_[group]; }
   backend::KvStorage& storage() noexcept { return *storage_; }
@@ -62,6 +73,7 @@ class Pool {
   std::vector<PagePool> pools_;
   std::vector<std::size_t> classes_;  // per group
   PageCounts total_;
+  std::unique_ptr<PrefixCache> prefix_cache_;
   std::unique_ptr<backend::KvStorage> storage_;
   std::unique_ptr<backend::Workspace> workspace_;
   std::unique_ptr<Executor> executor_;

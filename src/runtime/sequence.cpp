@@ -9,9 +9,12 @@ Sequence::Sequence(std::shared_ptr<Pool> pool, std::int32_t context, Paging pagi
       context_(context),
       paging_(paging),
       tokens_(pool_->host()),
-      tables_(pool_->groups(), core::Vector<std::int32_t>(pool_->host())) {
+      tables_(pool_->groups(), core::Vector<std::int32_t>(pool_->host())),
+      given_back_(pool_->groups(), 0),
+      keys_(pool_->host()) {
   tokens_.reserve(static_cast<std::size_t>(context));
   for (core::Vector<std::int32_t>& table : tables_) table.reserve(static_cast<std::size_t>(pages_for(context)));
+  if (pool_->prefix_cache() != nullptr) keys_.reserve(static_cast<std::size_t>(pages_for(context)));
 }
 
 Sequence::~Sequence() {
@@ -24,26 +27,88 @@ std::int32_t Sequence::pages_for(std::int64_t tokens) const noexcept {
   return static_cast<std::int32_t>((tokens + size - 1) / size);
 }
 
-/// Replaces in every group the last page by a copy if others refer to it too, provided that `further_pages` more are
-/// then left; otherwise changes nothing.
-Shortage Sequence::own_last_pages(std::int32_t further_pages) noexcept {
-  const auto shared = [&](std::size_t g) {
-    return !tables_[g].empty() && pool_->pages(g).references(tables_[g].back()) > 1;
-  };
+/// How far a group's table must reach for a history of `tokens`: with a window no further than the next step can.
+std::int32_t Sequence::target(std::size_t group, std::int64_t tokens) const noexcept {
+  if (window(group) == 0) return pages_for(tokens);
+  return pages_for(std::min(tokens, std::int64_t{computed_} + pool_->limits().tokens));
+}
+
+/// The first page that a query at `position` looks at.
+std::int32_t Sequence::first_seen(std::size_t group, std::int64_t position) const noexcept {
+  if (window(group) == 0) return 0;
+  return static_cast<std::int32_t>(std::max<std::int64_t>(0, position - window(group) + 1) / pool_->page_size());
+}
+
+bool Sequence::window_is_gone() const noexcept {
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    const std::int64_t needed = std::int64_t{further_pages} + (shared(g) ? 1 : 0);
+    if (first_seen(g, computed_) < given_back_[g]) return true;
+  }
+  return false;
+}
+
+void Sequence::settle() noexcept {
+  trim();
+  if (window_is_gone()) restart();
+}
+
+/// Everything is to be computed again. at_append the groups without a window keep their pages.
+void Sequence::restart() noexcept {
+  if (paging_ == Paging::at_step) {
+    evict();
+    return;
+  }
+  computed_ = 0;
+  rewrite_ = size();
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    if (window(g) == 0) continue;
+    give_back(g);
+    extend(g, target(g, size()));
+  }
+}
+
+/// All pages of a group, the last one first: it is of no use to others without those before it.
+void Sequence::give_back(std::size_t group) noexcept {
+  core::Vector<std::int32_t>& table = tables_[group];
+  for (; !table.empty(); table.pop_back()) {
+    if (table.back() >= 0) pool_->pages(group).release(table.back());
+  }
+  given_back_[group] = 0;
+}
+
+void Sequence::give_back_unseen() noexcept {
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    const std::int32_t seen = first_seen(g, computed_ - pool_->page_size());  // a page more, for going back a little
+    for (std::int32_t& n = given_back_[g]; n < seen; ++n) {
+      std::int32_t& entry = tables_[g][static_cast<std::size_t>(n)];
+      pool_->pages(g).release(entry);
+      entry = -1;
+    }
+  }
+}
+
+/// As far as there are free pages.
+void Sequence::extend(std::size_t group, std::int32_t pages) noexcept {
+  core::Vector<std::int32_t>& table = tables_[group];
+  while (static_cast<std::int32_t>(table.size()) < pages) {
+    const std::int32_t page = pool_->pages(group).take();
+    if (page < 0) return;
+    table.push_back(page);  // within the reserved capacity
+  }
+}
+
+/// Makes the page that the history ends in, in every group that has it already, this sequence's own, provided that the
+/// pages which the tables lack for `size_after` tokens are then left; otherwise changes nothing.
+Shortage Sequence::own_last_pages(std::int64_t size_after) noexcept {
+  const auto last = static_cast<std::size_t>(pages_for(size())) - (size() > 0 ? 1 : 0);
+  const bool inside = size() % pool_->page_size() != 0 || size_after == size();
+  const auto end = [&](std::size_t g) { return inside && tables_[g].size() == last + 1 ? last + 1 : last; };
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    const std::int64_t fresh = target(g, size_after) - static_cast<std::int64_t>(tables_[g].size());
+    const std::int64_t needed = std::max<std::int64_t>(0, fresh) + shared_pages(g, last, end(g));
     if (needed > pool_->pages(g).free()) return {Shortage::Kind::pages, needed, pool_->pages(g).free()};
   }
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    if (!shared(g)) continue;
-    std::int32_t& last = tables_[g].back();
-    const std::int32_t copy = pool_->pages(g).take();
-    if (!pool_->storage().copy_page(static_cast<std::int32_t>(g), last, copy).ok()) {
-      pool_->pages(g).release(copy);
-      return {Shortage::Kind::device, 0, 0};
-    }
-    pool_->pages(g).release(last);
-    last = copy;
+    if (!own_pages(g, last, end(g))) return {Shortage::Kind::device, 0, 0};
   }
   return {};
 }
@@ -52,46 +117,39 @@ Shortage Sequence::append(std::span<const Token> tokens) noexcept {
   const std::int64_t end = static_cast<std::int64_t>(tokens.size()) + size();
   if (end > context_) return {Shortage::Kind::context, end, context_};
   if (tokens.empty()) return {};
-  if (paging_ == Paging::at_step) {
-    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    return {};
-  }
-  const std::int32_t wanted = pages_for(end);
-  const std::int32_t fresh = wanted - pages_for(size());
-  const bool inside_page = size() % pool_->page_size() != 0;
-  if (inside_page) {
-    const Shortage shortage = own_last_pages(fresh);
+  if (paging_ == Paging::at_append) {
+    const Shortage shortage = own_last_pages(end);
     if (shortage.kind != Shortage::Kind::none) return shortage;
-  } else {
-    for (std::size_t g = 0; g < tables_.size(); ++g) {
-      if (fresh > pool_->pages(g).free()) return {Shortage::Kind::pages, fresh, pool_->pages(g).free()};
-    }
-  }
-  for (std::size_t g = 0; g < tables_.size(); ++g) {
-    while (static_cast<std::int32_t>(tables_[g].size()) < wanted) tables_[g].push_back(pool_->pages(g).take());
+    for (std::size_t g = 0; g < tables_.size(); ++g) extend(g, target(g, end));
   }
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());  // within the reserved capacity
   return {};
 }
 
-/// Pages of a table from index `first` on that others refer to as well.
-std::int32_t Sequence::shared_pages(std::size_t group, std::size_t first) const noexcept {
+/// Pages of a table from index `first` to before `end` that others refer to as well.
+std::int32_t Sequence::shared_pages(std::size_t group, std::size_t first, std::size_t end) const noexcept {
   std::int32_t n = 0;
-  for (std::size_t i = first; i < tables_[group].size(); ++i) {
-    n += pool_->pages(group).references(tables_[group][i]) > 1 ? 1 : 0;
+  for (std::size_t i = first; i < end; ++i) {
+    const std::int32_t page = tables_[group][i];
+    n += page >= 0 && pool_->pages(group).references(page) > 1 ? 1 : 0;
   }
   return n;
 }
 
-/// Replaces those by copies, for which there are free pages. False when the device fails; what was copied stays.
-bool Sequence::own_pages(std::size_t group, std::size_t first) noexcept {
+/// Replaces those by copies, for which there are free pages, and lets the prefix cache forget the others: they are
+/// going to be written. False when the device fails; what was copied stays.
+bool Sequence::own_pages(std::size_t group, std::size_t first, std::size_t end) noexcept {
   PagePool& pages = pool_->pages(group);
-  for (std::size_t i = first; i < tables_[group].size(); ++i) {
+  for (std::size_t i = first; i < end; ++i) {
     std::int32_t& page = tables_[group][i];
-    if (pages.references(page) <= 1) continue;
+    if (page < 0) continue;
+    if (pages.references(page) <= 1) {
+      pages.disown(page);
+      continue;
+    }
     const std::int32_t copy = pages.take();
-    if (!pool_->storage().copy_page(static_cast<std::int32_t>(group), page, copy).ok()) {
-      pages.release(copy);
+    if (copy < 0 || !pool_->storage().copy_page(static_cast<std::int32_t>(group), page, copy).ok()) {
+      if (copy >= 0) pages.release(copy);
       return false;
     }
     pages.release(page);
@@ -100,15 +158,20 @@ bool Sequence::own_pages(std::size_t group, std::size_t first) noexcept {
   return true;
 }
 
+/// Index of the first page that reserve() must make its own. at_append that has been done, but for a history that is
+/// computed a second time.
+std::size_t Sequence::first_written() const noexcept {
+  if (paging_ == Paging::at_append && computed_ >= rewrite_) return static_cast<std::size_t>(pages_for(context_));
+  return static_cast<std::size_t>(computed_ / pool_->page_size());
+}
+
 PageCounts Sequence::missing_pages(std::int32_t tokens) noexcept {
-  trim();
-  const std::int32_t wanted = pages_for(tokens);
-  const auto first = static_cast<std::size_t>(computed_ / pool_->page_size());
+  settle();
   PageCounts missing;
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    const auto held = static_cast<std::int32_t>(tables_[g].size());
+    const std::int64_t fresh = target(g, tokens) - static_cast<std::int64_t>(tables_[g].size());
     std::int64_t& most = missing[pool_->class_of(g)];
-    most = std::max<std::int64_t>(most, std::max(0, wanted - held) + shared_pages(g, first));
+    most = std::max(most, std::max<std::int64_t>(0, fresh) + shared_pages(g, first_written(), tables_[g].size()));
   }
   return missing;
 }
@@ -116,65 +179,81 @@ PageCounts Sequence::missing_pages(std::int32_t tokens) noexcept {
 PageCounts Sequence::pages() const noexcept {
   PageCounts held;
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    held[pool_->class_of(g)] = static_cast<std::int64_t>(tables_[g].size());
+    held[pool_->class_of(g)] = static_cast<std::int64_t>(tables_[g].size()) - given_back_[g];
   }
   return held;
 }
 
 Shortage Sequence::reserve(std::int32_t tokens) noexcept {
-  if (paging_ == Paging::at_append) return {};
-  trim();
-  const std::int32_t wanted = pages_for(tokens);
-  const auto first = static_cast<std::size_t>(computed_ / pool_->page_size());
+  settle();
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    const auto held = static_cast<std::int32_t>(tables_[g].size());
-    const std::int64_t needed = std::int64_t{wanted > held ? wanted - held : 0} + shared_pages(g, first);
+    const std::int64_t fresh = target(g, tokens) - static_cast<std::int64_t>(tables_[g].size());
+    const std::int64_t needed = std::max<std::int64_t>(0, fresh) + shared_pages(g, first_written(), tables_[g].size());
     if (needed > pool_->pages(g).free()) return {Shortage::Kind::pages, needed, pool_->pages(g).free()};
   }
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    if (!own_pages(g, first)) return {Shortage::Kind::device, 0, 0};
-    while (static_cast<std::int32_t>(tables_[g].size()) < wanted) tables_[g].push_back(pool_->pages(g).take());
+    if (!own_pages(g, first_written(), tables_[g].size())) return {Shortage::Kind::device, 0, 0};
+    extend(g, target(g, tokens));
   }
   return {};
 }
 
 void Sequence::evict() noexcept {
   computed_ = 0;
-  for (std::size_t g = 0; g < tables_.size(); ++g) {
-    for (const std::int32_t page : tables_[g]) pool_->pages(g).release(page);
-    tables_[g].clear();
-  }
+  for (std::size_t g = 0; g < tables_.size(); ++g) give_back(g);
 }
 
 Shortage Sequence::recompute_last() noexcept {
-  if (paging_ == Paging::at_step) trim();
-  const Shortage shortage = own_last_pages(0);
-  if (shortage.kind == Shortage::Kind::none && computed_ == size()) --computed_;
-  return shortage;
+  settle();
+  const Shortage shortage = own_last_pages(size());
+  if (shortage.kind != Shortage::Kind::none || computed_ < size()) return shortage;
+  --computed_;
+  settle();
+  return {};
+}
+
+void Sequence::commit(std::int32_t count) noexcept {
+  const std::int32_t first = computed_ / pool_->page_size();
+  computed_ += count;
+  remember_pages(first, computed_ / pool_->page_size());
+  give_back_unseen();
+  if (paging_ == Paging::at_step) return;
+  // What was given back serves the tokens that wait, before a fork can take it.
+  for (std::size_t g = 0; g < tables_.size(); ++g) extend(g, target(g, size()));
 }
 
 void Sequence::rewind(std::int32_t size) noexcept {
   tokens_.resize(static_cast<std::size_t>(size));
-  computed_ = computed_ < size ? computed_ : size;
-  if (paging_ == Paging::at_append) trim();
+  computed_ = std::min(computed_, size);
+  rewrite_ = std::min(rewrite_, size);
+  const auto whole = static_cast<std::size_t>(size / pool_->page_size());
+  if (keys_.size() > whole) keys_.resize(whole);
+  if (paging_ == Paging::at_append) settle();
 }
 
 void Sequence::trim() noexcept {
   const auto keep = static_cast<std::size_t>(pages_for(size()));
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    while (tables_[g].size() > keep) {
-      pool_->pages(g).release(tables_[g].back());
-      tables_[g].pop_back();
+    core::Vector<std::int32_t>& table = tables_[g];
+    for (; table.size() > keep; table.pop_back()) {
+      if (table.back() >= 0) pool_->pages(g).release(table.back());
     }
+    given_back_[g] = std::min(given_back_[g], static_cast<std::int32_t>(table.size()));
   }
 }
 
 void Sequence::share(const Sequence& other) noexcept {
   tokens_.assign(other.tokens_.begin(), other.tokens_.end());
   computed_ = other.computed_;
+  rewrite_ = other.rewrite_;
+  salt_ = other.salt_;
+  keys_.assign(other.keys_.begin(), other.keys_.end());
   for (std::size_t g = 0; g < tables_.size(); ++g) {
     tables_[g].assign(other.tables_[g].begin(), other.tables_[g].end());
-    for (const std::int32_t page : tables_[g]) pool_->pages(g).share(page);
+    given_back_[g] = other.given_back_[g];
+    for (const std::int32_t page : tables_[g]) {
+      if (page >= 0) pool_->pages(g).share(page);
+    }
   }
 }
 

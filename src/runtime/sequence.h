@@ -5,6 +5,7 @@
 #include <llminfer/types.hpp>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/vector.h"
@@ -25,10 +26,22 @@ enum class Paging : std::uint8_t {
   at_step,    ///< in reserve(), before a step: a history may wait without pages, and lose them (evict) and go on
 };
 
+/// Most pages of a group with a window that a sequence holds at a time, whatever its length: the window, a page that
+/// may be taken back, the chunk of a step, and the ends of the first and last page.
+constexpr std::int64_t window_pages(std::int64_t window, std::int64_t page_size, std::int64_t chunk) noexcept {
+  return (window + page_size + chunk) / page_size + 2;
+}
+
 /// Not thread safe: the pool's mutex guards every call (with Paging::at_step only those that say so; the others belong
 /// to the one thread that uses the sequence). Gives its pages back on destruction.
-/// Invariant, at_append: in every state group the table covers ceil(size / page_size) pages, and the page that the next
-/// token goes to is referred to by this sequence alone. at_step: the table covers at least the computed tokens.
+///
+/// Page tables begin at position 0. In groups with a window, pages that no query can reach any more are given back when
+/// a step has been committed: their entries are -1, and only those before them. Such a table reaches as far as the next
+/// step can; another one covers, at_append, the whole history. The page that the next token goes to is then referred to
+/// by this sequence alone. at_step, tables cover at least the computed tokens.
+///
+/// Going back further than the kept pages reach (a page's worth of tokens is always kept behind the window) makes the
+/// whole history uncomputed: what the window saw is gone.
 class Sequence {
  public:
   /// Reserves room for `context` tokens of history; throws bad_alloc.
@@ -44,14 +57,17 @@ class Sequence {
   Paging paging() const noexcept { return paging_; }
   const std::shared_ptr<Pool>& pool() const noexcept { return pool_; }
   const core::Vector<std::int32_t>& table(std::size_t group) const noexcept { return tables_[group]; }
+  /// Entries of a group's table that are -1: the first ones.
+  std::int32_t given_back(std::size_t group) const noexcept { return given_back_[group]; }
 
   /// Adds tokens with the pages they need (a shared page that they would write into is copied first). Ids are checked
   /// by the caller. On a shortage nothing has changed. Allocates nothing but pages, and at_step not even those.
   Shortage append(std::span<const Token> tokens) noexcept;
 
-  /// (mutex) Makes the table cover the first `tokens` tokens of the history, with pages of its own from the first
-  /// uncomputed token on, and gives back pages behind the history. On a shortage no page was taken. at_step only; else
-  /// there is nothing to do.
+  /// (mutex) Makes the tables cover what the next step of up to the first `tokens` tokens of the history needs, with
+  /// pages of its own from the first uncomputed token on, and gives back pages behind the history. On a shortage no
+  /// page was taken. May find that the history must be computed anew (see above). at_append there is nothing to take
+  /// but after that, and where pages of a window are shared with a fork.
   Shortage reserve(std::int32_t tokens) noexcept;
 
   /// (mutex) How many pages reserve(tokens) would take; trims first.
@@ -75,8 +91,9 @@ class Sequence {
   /// can be had again. On a shortage nothing has changed. The history must not be empty.
   Shortage recompute_last() noexcept;
 
-  /// The first `count` tokens after computed() are computed now.
-  void commit(std::int32_t count) noexcept { computed_ += count; }
+  /// (mutex) The first `count` tokens after computed() are computed now: whole pages go to the prefix cache, pages
+  /// behind a window are given back.
+  void commit(std::int32_t count) noexcept;
 
   /// Goes back to `size` tokens, 0 .. size(). at_step the pages stay until trim() or reserve().
   void rewind(std::int32_t size) noexcept;
@@ -85,18 +102,51 @@ class Sequence {
   /// have no pages. The page that both would write into next is copied when the first of them appends.
   void share(const Sequence& other) noexcept;
 
+  /// Pages of histories with another salt are never shared through the prefix cache. Before anything is computed, or
+  /// what is computed already stays this sequence's own.
+  void set_salt(std::uint64_t salt) noexcept;
+
+  /// (mutex) Takes pages from the prefix cache for the beginning of the history, if nothing of it is computed; the last
+  /// token is never among them. Returns how many tokens are computed by it. at_step only.
+  std::int32_t adopt_prefix() noexcept;
+
+  /// (mutex) Takes new pages for the entries that a saved sequence had and marks `computed` tokens as computed: group
+  /// g's table has pages from entry given_back[g] on, as many as computed tokens need. The sequence must have been
+  /// append()ed to with at_append, and nothing computed. Contents are the caller's to write. On a shortage nothing has
+  /// changed.
+  Shortage restore(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept;
+
+  /// Empty, or what is wrong with tables and counts. For tests.
+  std::string invariants() const;
+
  private:
+  std::int32_t window(std::size_t group) const noexcept { return pool_->graph().states[group].window; }
   std::int32_t pages_for(std::int64_t tokens) const noexcept;
-  Shortage own_last_pages(std::int32_t further_pages) noexcept;
-  std::int32_t shared_pages(std::size_t group, std::size_t first) const noexcept;
-  bool own_pages(std::size_t group, std::size_t first) noexcept;
+  std::int32_t target(std::size_t group, std::int64_t tokens) const noexcept;
+  std::int32_t first_seen(std::size_t group, std::int64_t position) const noexcept;
+  bool window_is_gone() const noexcept;
+  void settle() noexcept;
+  void restart() noexcept;
+  void give_back_unseen() noexcept;
+  void give_back(std::size_t group) noexcept;
+  void extend(std::size_t group, std::int32_t pages) noexcept;
+  Shortage own_last_pages(std::int64_t size_after) noexcept;
+  std::int32_t shared_pages(std::size_t group, std::size_t first, std::size_t end) const noexcept;
+  bool own_pages(std::size_t group, std::size_t first, std::size_t end) noexcept;
+  std::size_t first_written() const noexcept;
+  void remember_pages(std::int32_t first, std::int32_t end) noexcept;
+  void extend_keys(std::int32_t pages) noexcept;
 
   std::shared_ptr<Pool> pool_;
   std::int32_t context_;
   Paging paging_;
   std::int32_t computed_ = 0;
+  std::int32_t rewrite_ = 0;  // at_append: tokens before this are computed again, in pages that may be shared
   core::Vector<Token> tokens_;
   std::vector<core::Vector<std::int32_t>> tables_;  // per state group
+  std::vector<std::int32_t> given_back_;            // per state group: leading entries that are -1
+  std::uint64_t salt_ = 0;
+  core::Vector<PrefixCache::Key> keys_;  // of the first whole pages; as many as were needed so far
 };
 
 }  // namespace llminfer::runtime

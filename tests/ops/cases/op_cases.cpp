@@ -46,6 +46,11 @@ Result<OpCaseResult> run_case(const OpCase& op_case, const Backend& device, cons
   if (!theirs) return theirs.error();
   Difference difference;
   for (std::size_t i = 0; i < op_case.steps.size(); ++i) {
+    const Result<void> moved = i > 0 ? ours->move_pages() : Result<void>();
+    if (!moved) {
+      fail(out, moved.error(), false);
+      return out;
+    }
     const Result<StepResult> a = ours->step(op_case.steps[i]);
     if (!a) {
       fail(out, a.error(), false);

@@ -123,6 +123,44 @@ Result<void> CaseRun::soil_pages() {
   return {};
 }
 
+Result<void> CaseRun::move_pages() {
+  for (std::size_t g = 0; g < pages_.size(); ++g) {
+    const auto group = static_cast<std::int32_t>(g);
+    const std::int32_t last = pages_[g] - 1;
+    Bytes end(kv_->page_bytes(group));
+    Bytes page(end.size());
+    backend::Status status = kv_->read_page(group, last, end);
+    for (std::int32_t p = last - 1; p >= 0 && status.ok(); --p) {
+      status = kv_->read_page(group, p, page);
+      if (status.ok()) status = kv_->write_page(group, p + 1, page);
+    }
+    if (status.ok()) status = kv_->write_page(group, 0, end);
+    if (!status.ok()) return error_of(status, "KvStorage::read_page, write_page");
+    for (auto& table : tables_[g]) {
+      for (std::int32_t& entry : table) entry = entry == last ? 0 : entry + 1;
+    }
+    const Result<void> refused = refuse_pages(group);
+    if (!refused) return refused.error();
+  }
+  return {};
+}
+
+Result<void> CaseRun::refuse_pages(std::int32_t group) const {
+  Bytes page(kv_->page_bytes(group));
+  const std::span<std::byte> whole(page);
+  const std::span<std::byte> part = whole.first(whole.size() - 1);
+  const std::int32_t pages = pages_[static_cast<std::size_t>(group)];
+  const auto groups = static_cast<std::int32_t>(pages_.size());
+  const bool accepted = kv_->read_page(group, -1, whole).ok() || kv_->read_page(group, pages, whole).ok() ||
+                        kv_->read_page(groups, 0, whole).ok() || kv_->read_page(-1, 0, whole).ok() ||
+                        kv_->read_page(group, 0, part).ok() || kv_->write_page(group, -1, whole).ok() ||
+                        kv_->write_page(group, pages, whole).ok() || kv_->write_page(groups, 0, whole).ok() ||
+                        kv_->write_page(-1, 0, whole).ok() || kv_->write_page(group, 0, part).ok() ||
+                        kv_->copy_page(group, 0, pages).ok() || kv_->copy_page(group, -1, 0).ok();
+  if (!accepted) return {};
+  return Error{ErrorCode::invalid_argument, "a page out of range, or of another size, is not refused", "KvStorage"};
+}
+
 BatchData BatchData::of(CaseRun& run, const backend::Graph& graph, const CaseStep& step) {
   BatchData data;
   data.tokens = step.tokens;

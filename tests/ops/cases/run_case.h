@@ -21,6 +21,10 @@ class CaseRun {
 
   Result<StepResult> step(const CaseStep& step);
 
+  /// Moves the contents of every page to the next place through host memory, and the tables with them: what a later
+  /// step sees is the same. Also asks for what must be refused.
+  Result<void> move_pages();
+
   /// Pages of a group in the storage, and of one sequence as they are in its table.
   std::int32_t pages(std::size_t group) const { return pages_[group]; }
   std::int32_t page_size() const noexcept { return page_size_; }
@@ -33,6 +37,7 @@ class CaseRun {
  private:
   void deal_pages(const OpCase& op_case);
   Result<void> soil_pages();
+  Result<void> refuse_pages(std::int32_t group) const;
 
   std::shared_ptr<const backend::Graph> graph_;
   std::int32_t page_size_ = 0;
