@@ -24,6 +24,8 @@ struct BatcherOptions {
   int step_tokens = 512;     ///< most tokens of a step, at most LoadOptions::max_step_tokens. Fewer: long prompts delay
                              ///< the others' tokens less
   int queue = 1024;          ///< most requests that wait for their first step; 1 .. 1,000,000
+  bool prefix_cache = true;  ///< requests share what they have in common at the beginning of their histories, if it is
+                             ///< still in memory; see GenerateOptions::salt
   int pieces_ahead = 256;    ///< most pieces of a request that wait for its client, 1 .. 65,536; then it alone pauses
 };
 

@@ -39,6 +39,7 @@ struct GenerateOptions {
   int top_logprobs = 0;              ///< entries of Piece::top, 0 .. 1,024
   bool logprobs = false;             ///< fill Piece::logprob; implied by top_logprobs > 0
   Deadlines deadlines{};
+  std::uint64_t salt = 0;    ///< Batcher only: what was computed for requests with another salt is never reused
   int priority = 0;          ///< Batcher only: higher ones are computed first and may push lower ones out of memory
   double weight = 1;         ///< Batcher only: share of the tokens among equal priorities under load, 1/1,024 to 1,024
   std::uint64_t caller = 0;  ///< Batcher only: the requests of a caller share what their weight gives to one of them,

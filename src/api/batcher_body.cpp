@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/fingerprint.h"
 #include "api/generator_body.h"
 #include "core/fail.h"
 
@@ -23,14 +24,17 @@ void check(const BatcherOptions& options, const Model::Body& model) {
   check_range("pieces_ahead", options.pieces_ahead, 1 << 16);
 }
 
-std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, std::size_t kv_bytes) {
+std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const BatcherOptions& options) {
   runtime::PoolOptions pool;
   pool.program = model.program;
   pool.graph = model.graph;
   pool.limits = model.limits;
+  pool.limits.tokens = options.step_tokens;
   pool.format = model.format;
   pool.page_size = model.page_size;
-  pool.pages = api::session_pages(*model.graph, model.needs, model.page_size, {0, kv_bytes});
+  pool.pages = api::session_pages(*model.graph, model.needs, model.page_size,
+                                  {0, options.kv_bytes, options.step_tokens, options.max_sequences});
+  if (options.prefix_cache) pool.prefix_cache = {api::random_key(), model.fingerprint};
   pool.host = model.host;
   return std::make_shared<runtime::Pool>(std::move(pool));
 }
@@ -39,7 +43,7 @@ std::shared_ptr<runtime::BatchEngine> make_engine(const Model::Body& model, cons
                                                   std::shared_ptr<const runtime::Clock> clock) {
   check(options, model);
   runtime::BatchEngineOptions engine;
-  engine.pool = make_pool(model, options.kv_bytes);
+  engine.pool = make_pool(model, options);
   engine.memory = model.host;
   engine.max_sequences = options.max_sequences;
   engine.step_tokens = options.step_tokens;
@@ -93,6 +97,7 @@ std::shared_ptr<runtime::BatchRequest> Batcher::Body::make_request(const std::sh
   runtime::BatchRequestSetup setup;
   setup.sequence = session->sequence.get();
   setup.keeps_alive = session;
+  session->sequence->set_salt(generate.salt);
   setup.generation = generation_setup(*session);
   setup.pieces_ahead = static_cast<std::size_t>(options.pieces_ahead);
   setup.sink = std::move(sink);

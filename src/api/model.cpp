@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "api/fingerprint.h"
 #include "api/guard.h"
 #include "api/model_body.h"
 #include "core/fail.h"
@@ -117,7 +118,7 @@ ModelInfo info_of(const Prepared& p, const Tokenizer& tokenizer) {
   info.sampling = recommended(p.file.sampling());
   const std::span<const Token> stops = tokenizer.stop_tokens();
   info.stop_tokens.assign(stops.begin(), stops.end());
-  info.memory = api::memory_plan(*p.model.graph, p.needs, p.page_size, {});
+  info.memory = api::memory_plan(*p.model.graph, p.needs, p.page_size, p.limits.tokens, {});
   return info;
 }
 
@@ -139,6 +140,7 @@ std::shared_ptr<const Model::Body> load(const ModelSource& source, const LoadOpt
   compile.stop = stop;
   const models::FileWeights weights(std::move(p.file), p.model.graph, std::move(p.model.tensors));
   body->program = body->device.backend()->compile(body->graph, weights, compile).value();
+  body->fingerprint = api::fingerprint(*body->graph, weights);
   return body;
 }
 
@@ -167,7 +169,7 @@ Result<MemoryPlan> Model::plan_memory(const ModelSource& source, const LoadOptio
                                       const SessionOptions& session) {
   return api::guard("Model::plan_memory", [&] {
     const Prepared p = prepare(source, options, {});
-    return api::memory_plan(*p.model.graph, p.needs, p.page_size, session);
+    return api::memory_plan(*p.model.graph, p.needs, p.page_size, p.limits.tokens, session);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/hash.h"
 #include "core/memory.h"
 
 namespace llminfer {
@@ -25,6 +26,7 @@ class Model::Body {
   backend::KvFormat format;
   backend::MemoryNeeds needs;
   int page_size = 0;
+  core::Hash128 fingerprint;
   /// Host memory: of the graph, and of Sessions (logits, the sampler's workspace).
   std::shared_ptr<core::Memory> host;
 };
@@ -33,12 +35,21 @@ class Model::Body {
 
 namespace api {
 
-/// Pages of each state group for a session; throws invalid_argument naming an option out of range.
+/// What a pool is sized by.
+struct PageBudget {
+  int context = 0;           ///< of a sequence; 0: the graph's
+  std::size_t kv_bytes = 0;  ///< 0: for one sequence
+  int chunk = 0;             ///< most tokens of a step
+  int sequences = 0;         ///< that hold pages at a time; 0: as many as kv_bytes hold with a full context
+};
+
+/// Pages of each state group: groups without a window get the same number, the others what the sequences can hold at a
+/// time, if that is less. Throws invalid_argument naming an option out of range.
 std::vector<std::int32_t> session_pages(const backend::Graph& graph, const backend::MemoryNeeds& needs, int page_size,
-                                        const SessionOptions& options);
+                                        const PageBudget& budget);
 
 /// What a Model and one Session take.
-MemoryPlan memory_plan(const backend::Graph& graph, const backend::MemoryNeeds& needs, int page_size,
+MemoryPlan memory_plan(const backend::Graph& graph, const backend::MemoryNeeds& needs, int page_size, int chunk,
                        const SessionOptions& options);
 
 }  // namespace api

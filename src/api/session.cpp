@@ -19,7 +19,8 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const Session
   pool.format = model.format;
   pool.page_size = model.page_size;
   pool.host = model.host;
-  pool.pages = api::session_pages(*model.graph, model.needs, model.page_size, options);
+  pool.pages = api::session_pages(*model.graph, model.needs, model.page_size,
+                                  {options.context, options.kv_bytes, model.limits.tokens, 0});
   return std::make_shared<runtime::Pool>(std::move(pool));
 }
 

@@ -96,7 +96,8 @@ class BatchEngine {
   void call_ends() noexcept;
   void end_all() noexcept;
   void require_other_thread() const;
-  std::int32_t pages_used() const noexcept { return total_pages() - static_cast<std::int32_t>(pool_->free_pages()[0]); }
+  void adopt_prefixes() noexcept;
+  void count_pages(BatchStats& stats) const noexcept;
 
   const std::shared_ptr<Pool> pool_;
   const std::shared_ptr<const Clock> clock_;

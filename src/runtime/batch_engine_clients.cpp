@@ -135,7 +135,7 @@ BatchStats BatchEngine::stats() const {
     out.computed_per_second = published_computed_.per_second(now);
   }
   const std::unique_lock<std::mutex> lock(pool_->mutex(), std::try_to_lock);
-  if (lock.owns_lock()) out.pages_used = pages_used();  // else as of the last step
+  if (lock.owns_lock()) count_pages(out);  // else as of the last step
   return out;
 }
 

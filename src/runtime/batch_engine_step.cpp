@@ -33,11 +33,12 @@ void BatchEngine::plan() noexcept {
     view.pages = request->sequence.pages();
     views_.push_back(view);
   }
+  adopt_prefixes();
   const PageCounts free = least(pool_->free_pages() + parking_.pages(), limits_.total_pages);
   schedule(limits_, {views_, free, counts_.steps}, schedule_);
   apply_plan(start);
   build_step();
-  counts_.pages_used = pages_used();
+  count_pages(counts_);
   counts_.scheduling += elapsed(start, clock_->now());
 }
 

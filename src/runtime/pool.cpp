@@ -72,6 +72,10 @@ PageCounts Pool::free_pages() const noexcept {
   return by_class(classes_, [this](std::size_t g) { return pools_[g].free(); });
 }
 
+PageCounts Pool::cached_pages() const noexcept {
+  return by_class(classes_, [this](std::size_t g) { return pools_[g].cached(); });
+}
+
 std::string Pool::invariants(std::span<const Sequence* const> sequences) const {
   for (std::size_t g = 0; g < pools_.size(); ++g) {
     std::vector<std::int32_t> uses(static_cast<std::size_t>(pools_[g].size()), 0);

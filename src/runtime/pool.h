@@ -52,6 +52,8 @@ class Pool {
   PageCounts total_pages() const noexcept { return total_; }
   /// (mutex) What can be taken now; of groups of one class the smallest number.
   PageCounts free_pages() const noexcept;
+  /// (mutex) Of these, what the prefix cache keeps.
+  PageCounts cached_pages() const noexcept;
 
   std::mutex& mutex() noexcept { return mutex_; }
   /// For a thread that takes the mutex again and again (a batch's loop): lets those that wait in a PoolLock go first.
