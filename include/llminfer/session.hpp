@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -53,7 +54,18 @@ class LLMINFER_API Session {
   /// A session with the same history that shares the pages until one of the two writes into them.
   Result<Session> fork() const;
 
-  /// Goes back to the first `tokens` tokens of the history (0 .. its length).
+  /// Writes the history and what is computed of it, so that restore() goes on without computing it again: the same
+  /// tokens come out, on the CPU the same bits. The options of a generation are not part of it. Errors: unavailable
+  /// when the stream fails, invalid_argument while a Generator is at work.
+  Result<void> save(std::ostream& out) const;
+  /// The session that save() wrote, in any process. `model` must be of the same file, on a device with the same page
+  /// layout, with the same types of keys and values: else mismatch, naming the field. What is wrong with the bytes:
+  /// truncated, corrupt. A history beyond `options.context`: context_overflow. Reads no byte behind the saved session.
+  static Result<Session> restore(const Model& model, std::istream& in, SessionOptions options = {});
+
+  /// Goes back to the first `tokens` tokens of the history (0 .. its length). In models with windowed layers, going
+  /// back by more than about a page (DeviceInfo::page_size) makes the whole history uncomputed once it has outgrown the
+  /// window.
   Result<void> rewind(int tokens);
 
   /// The history, computed or not. Valid until the next call.

@@ -5,6 +5,7 @@
 #include "api/generator_body.h"
 #include "api/guard.h"
 #include "api/session_body.h"
+#include "api/session_state.h"
 #include "core/fail.h"
 
 namespace llminfer {
@@ -133,6 +134,21 @@ Result<Session> Session::fork() const {
       other->logits_at = body_->logits_at;
     }
     return Session(std::move(other));
+  });
+}
+
+Result<void> Session::save(std::ostream& out) const {
+  return api::guard("Session::save", [&] {
+    body_->require_idle();
+    api::save_session(*body_, out);
+  });
+}
+
+Result<Session> Session::restore(const Model& model, std::istream& in, SessionOptions options) {
+  return api::guard("Session::restore", [&] {
+    Session session = open(model, options).value();
+    api::restore_session(*session.body_, in);
+    return session;
   });
 }
 

@@ -109,6 +109,11 @@ void Session::Body::rewind(int tokens) {
   sequence->trim();
 }
 
+void Session::Body::restore_pages(std::int32_t computed, std::span<const std::int32_t> given_back) {
+  const runtime::PoolLock lock(*pool);
+  require_room(sequence->restore(computed, given_back));
+}
+
 void Session::Body::require_idle() const {
   if (generating) core::fail(ErrorCode::invalid_argument, "the session is in use by a Generator that has not ended");
 }

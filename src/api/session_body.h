@@ -39,6 +39,8 @@ class Session::Body {
 
   void append(std::span<const Token> tokens);
   void rewind(int tokens);
+  /// See runtime::Sequence::restore.
+  void restore_pages(std::int32_t computed, std::span<const std::int32_t> given_back);
   /// Throws invalid_argument while a Generator is at work.
   void require_idle() const;
 

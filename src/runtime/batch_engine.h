@@ -96,7 +96,8 @@ class BatchEngine {
   void call_ends() noexcept;
   void end_all() noexcept;
   void require_other_thread() const;
-  void adopt_prefixes() noexcept;
+  void expect_prefixes() noexcept;
+  void adopt_prefix(BatchRequest& request) noexcept;
   void count_pages(BatchStats& stats) const noexcept;
 
   const std::shared_ptr<Pool> pool_;

@@ -5,14 +5,14 @@
 
 namespace llminfer::runtime {
 
-/// Those next in line take what the cache has of their histories, so that the plan sees what is left to compute. They
-/// hold these pages while they wait, and lose them first.
-void BatchEngine::adopt_prefixes() noexcept {
+/// Those next in line need no room for the part of their histories that others have in use. They take nothing yet:
+/// what waits must not keep pages from those that run.
+void BatchEngine::expect_prefixes() noexcept {
   if (pool_->prefix_cache() == nullptr) return;
   std::vector<std::int32_t>& waiting = schedule_.order;  // scratch of the plan that follows, of sufficient capacity
   waiting.clear();
   std::int32_t places = limits_.max_sequences;
-  for (std::size_t i = 0; i < live_.size(); ++i) {
+  for (std::size_t i = 0; i < views_.size(); ++i) {
     const ScheduledRequest& view = views_[i];
     places -= view.running ? 1 : 0;
     if (!view.running && view.ready && view.computed == 0) waiting.push_back(static_cast<std::int32_t>(i));
@@ -26,21 +26,19 @@ void BatchEngine::adopt_prefixes() noexcept {
   std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(next), waiting.end(), before);
   for (std::size_t k = 0; k < next; ++k) {
     const auto i = static_cast<std::size_t>(waiting[k]);
-    BatchRequest& request = *live_[i];
-    const std::int32_t reused = request.sequence.adopt_prefix();
-    if (reused == 0) continue;
-    if (!request.started) {
-      counts_.prefix_hits += request.outcome.reused_tokens == 0 ? 1 : 0;
-      counts_.reused_tokens += static_cast<std::uint64_t>(std::max(0, reused - request.outcome.reused_tokens));
-      request.outcome.reused_tokens = std::max(reused, request.outcome.reused_tokens);
-    }
-    request.charged = std::max(request.charged, reused);
-    ScheduledRequest& view = request.view;
-    view.computed = reused;
-    view.missing = request.sequence.missing_pages(view.tokens);
-    view.pages = request.sequence.pages();
-    views_[i] = view;
+    views_[i].missing -= live_[i]->sequence.prefix_in_use();
   }
+}
+
+/// One that is admitted takes what the cache has of its history.
+void BatchEngine::adopt_prefix(BatchRequest& request) noexcept {
+  const std::int32_t reused = request.sequence.adopt_prefix();
+  if (reused == 0) return;
+  request.charged = std::max(request.charged, reused);
+  if (request.started) return;  // computed before, and lost
+  request.outcome.reused_tokens = reused;
+  ++counts_.prefix_hits;
+  counts_.reused_tokens += static_cast<std::uint64_t>(reused);
 }
 
 /// (pool's mutex)

@@ -33,7 +33,7 @@ void BatchEngine::plan() noexcept {
     view.pages = request->sequence.pages();
     views_.push_back(view);
   }
-  adopt_prefixes();
+  expect_prefixes();
   const PageCounts free = least(pool_->free_pages() + parking_.pages(), limits_.total_pages);
   schedule(limits_, {views_, free, counts_.steps}, schedule_);
   apply_plan(start);
@@ -52,6 +52,7 @@ void BatchEngine::apply_plan(Clock::time_point now) noexcept {
   for (const std::int32_t i : schedule_.admit) {
     BatchRequest& request = *live_[static_cast<std::size_t>(i)];
     request.view.running = true;
+    adopt_prefix(request);
     if (!request.started && request.counts()) counts_.queue_time.add(elapsed(request.start, now));
     request.started = true;
   }
@@ -75,8 +76,10 @@ void BatchEngine::build_step() noexcept {
       end_with(*live_[index], make_error(ErrorCode::device_lost, "the device could not copy a page"));
     }
     if (shortage != Shortage::Kind::none) continue;
-    const bool last = item.count == sequence.size() - sequence.computed();
-    step_.items.push_back({&sequence, item.count, last ? RowsWanted::last : RowsWanted::none});
+    const std::int32_t left = sequence.size() - sequence.computed();  // less than planned where a prefix was found
+    const std::int32_t count = std::min(item.count, left);
+    const bool last = count == left;
+    step_.items.push_back({&sequence, count, last ? RowsWanted::last : RowsWanted::none});
     stepped_.push_back(index);
   }
 }

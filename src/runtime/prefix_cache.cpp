@@ -120,12 +120,6 @@ void PrefixCache::remove(std::int32_t node) noexcept {
   free_.push_back(node);
 }
 
-void PrefixCache::count_lookup(std::int32_t hit_tokens) noexcept {
-  ++stats_.lookups;
-  stats_.hits += hit_tokens > 0 ? 1 : 0;
-  stats_.hit_tokens += static_cast<std::uint64_t>(hit_tokens);
-}
-
 std::string PrefixCache::invariants() const {
   std::vector<bool> unused(keys_.size(), false);
   for (const std::int32_t node : free_) unused[static_cast<std::size_t>(node)] = true;

@@ -22,10 +22,9 @@ struct PrefixCacheOptions {
   core::Hash128 fingerprint{};  ///< of the model
 };
 
-/// Counts since start. A lookup that is answered in part counts as a hit.
+/// Counts since start.
 struct PrefixCacheStats {
-  std::uint64_t lookups = 0;
-  std::uint64_t hits = 0;
+  std::uint64_t hits = 0;  ///< histories that took pages
   std::uint64_t hit_tokens = 0;
   std::uint64_t evictions = 0;  ///< pages that were cached and given to somebody else
 };
@@ -68,7 +67,10 @@ class PrefixCache final : public PageOwner {
 
   void forget(std::size_t group, std::int32_t page, std::int32_t node) noexcept override;
 
-  void count_lookup(std::int32_t hit_tokens) noexcept;
+  void count_hit(std::int32_t tokens) noexcept {
+    ++stats_.hits;
+    stats_.hit_tokens += static_cast<std::uint64_t>(tokens);
+  }
   const PrefixCacheStats& stats() const noexcept { return stats_; }
   std::int32_t nodes() const noexcept { return static_cast<std::int32_t>(keys_.size() - free_.size()); }
 

@@ -53,6 +53,8 @@ class Sequence {
   std::span<const Token> tokens() const noexcept { return tokens_; }
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(tokens_.size()); }
   std::int32_t computed() const noexcept { return computed_; }
+  /// Of these, those whose pages the next step can build on: all, or none if a window is gone (see above).
+  std::int32_t usable() const noexcept { return window_is_gone() ? 0 : computed_; }
   std::int32_t context() const noexcept { return context_; }
   Paging paging() const noexcept { return paging_; }
   const std::shared_ptr<Pool>& pool() const noexcept { return pool_; }
@@ -110,6 +112,9 @@ class Sequence {
   /// token is never among them. Returns how many tokens are computed by it. at_step only.
   std::int32_t adopt_prefix() noexcept;
 
+  /// (mutex) Pages that adopt_prefix() would share with others that use them now: what need not be free for it.
+  PageCounts prefix_in_use() noexcept;
+
   /// (mutex) Takes new pages for the entries that a saved sequence had and marks `computed` tokens as computed: group
   /// g's table has pages from entry given_back[g] on, as many as computed tokens need. The sequence must have been
   /// append()ed to with at_append, and nothing computed. Contents are the caller's to write. On a shortage nothing has
@@ -134,6 +139,7 @@ class Sequence {
   std::int32_t shared_pages(std::size_t group, std::size_t first, std::size_t end) const noexcept;
   bool own_pages(std::size_t group, std::size_t first, std::size_t end) noexcept;
   std::size_t first_written() const noexcept;
+  std::int32_t find_prefix() noexcept;
   void remember_pages(std::int32_t first, std::int32_t end) noexcept;
   void extend_keys(std::int32_t pages) noexcept;
 

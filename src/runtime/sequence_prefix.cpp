@@ -33,14 +33,16 @@ void Sequence::remember_pages(std::int32_t first, std::int32_t end) noexcept {
   }
 }
 
-std::int32_t Sequence::adopt_prefix() noexcept {
+/// Fills the tables with the pages of the longest beginning that the cache has, without taking them; returns how many
+/// entries they have then. Nothing if something is computed already.
+std::int32_t Sequence::find_prefix() noexcept {
   PrefixCache* const cache = pool_->prefix_cache();
   if (cache == nullptr || paging_ != Paging::at_step || size() == 0) return 0;
   settle();
   if (computed_ > 0 || pages().any()) return 0;
   const std::int32_t page_size = pool_->page_size();
   const std::int32_t most = (size() - 1) / page_size;
-  // Tables are filled as far as nodes are found; given_back_ counts the entries up to the last hole of each group.
+  // given_back_ counts the entries up to the last hole of each group.
   std::int32_t hit = 0;
   for (std::int32_t i = 0; i < most; ++i) {
     extend_keys(i + 1);
@@ -58,17 +60,38 @@ std::int32_t Sequence::adopt_prefix() noexcept {
     if (usable) hit = i + 1;
   }
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    core::Vector<std::int32_t>& table = tables_[g];
-    table.resize(static_cast<std::size_t>(hit));
+    tables_[g].resize(static_cast<std::size_t>(hit));
     given_back_[g] = first_seen(g, std::int64_t{hit} * page_size);
-    std::fill_n(table.begin(), given_back_[g], -1);
-    for (const std::int32_t page : table) {
+    std::fill_n(tables_[g].begin(), given_back_[g], -1);
+  }
+  return hit;
+}
+
+std::int32_t Sequence::adopt_prefix() noexcept {
+  const std::int32_t hit = find_prefix();
+  if (hit == 0) return 0;
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    for (const std::int32_t page : tables_[g]) {
       if (page >= 0) pool_->pages(g).share(page);
     }
   }
-  computed_ = hit * page_size;
-  cache->count_lookup(computed_);
+  computed_ = hit * pool_->page_size();
+  pool_->prefix_cache()->count_hit(computed_);
   return computed_;
+}
+
+PageCounts Sequence::prefix_in_use() noexcept {
+  PageCounts out;
+  if (find_prefix() == 0) return out;
+  for (std::size_t g = 0; g < tables_.size(); ++g) {
+    std::int64_t used = 0;
+    for (const std::int32_t page : tables_[g]) used += page >= 0 && pool_->pages(g).references(page) > 0 ? 1 : 0;
+    std::int64_t& least = out[pool_->class_of(g)];
+    least = least > 0 ? std::min(least, used) : used;
+    tables_[g].clear();
+    given_back_[g] = 0;
+  }
+  return out;
 }
 
 Shortage Sequence::restore(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept {
