@@ -99,9 +99,8 @@ Plan plan(const backend::Backend& backend, const ModelSource& source, const Devi
   if (out.format.v == KvType::automatic) out.format.v = device.default_kv;
   out.page_size = device.page_size;
   const backend::MemoryNeeds needs = backend.plan(*out.graph, out.limits, out.format).value();
-  SessionOptions session;
-  session.kv_bytes = kv_bytes(device, policy, needs);
-  out.pages = api::session_pages(*out.graph, needs, out.page_size, session);
+  out.pages = api::session_pages(*out.graph, needs, out.page_size,
+                                 {0, kv_bytes(device, policy, needs), tokens, policy.max_sequences});
   const auto cap = static_cast<std::int32_t>(most_pages / device.replicas);
   for (std::int32_t& pages : out.pages) pages = std::min(pages, cap);
   return out;
