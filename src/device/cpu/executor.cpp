@@ -190,11 +190,18 @@ void Executor::moe_matmul(const backend::MoeMatMul& op, int thread, int threads)
   }
 }
 
-/// Tasks are (sequence, tile of tokens, KV head, part of its query heads), dealt out in turn.
+/// Tasks are (sequence, tile of tokens, KV head, part of its query heads), dealt out in turn. The heads of a KV head
+/// stay together, sharing what is read, unless there would be fewer tasks than threads: a row's bits are its own.
 void Executor::attention(const backend::PagedAttention& op, int thread, int threads) noexcept {
   const backend::StateGroup& state = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
   const CpuKvStorage::Group& group = kv_.group(op.slot.group);
-  const std::int32_t shared = op.heads / state.heads, heads = std::min(shared, attention_rows);
+  const std::int32_t shared = op.heads / state.heads;
+  const std::int64_t tasks = std::int64_t{state.heads} * static_cast<std::int64_t>(batch_.sequences.size());
+  const std::int64_t parts = tokens_ == static_cast<std::int64_t>(batch_.sequences.size()) && tasks < threads
+                                 ? std::min<std::int64_t>(shared, (threads + tasks - 1) / tasks)
+                                 : 1;
+  const std::int32_t heads =
+      static_cast<std::int32_t>(std::min<std::int64_t>((shared + parts - 1) / parts, attention_rows));
   const std::int32_t tile = std::max(1, attention_rows / heads);
   AttentionTask task;
   task.q_stride = std::int64_t{op.heads} * state.k_width;

@@ -105,8 +105,9 @@ struct FewArgs {
   const PackedShape* shape = nullptr;
   const std::byte* panel = nullptr;
   const QuantColumn* columns = nullptr;
-  int count = 0;  ///< 1 .. tile_columns
-  Ahead ahead{};
+  int count = 0;       ///< 1 .. tile_columns
+  bool alone = false;  ///< no other call for this panel: the kernel asks for all of `ahead`
+  Ahead ahead{};       ///< stride 0: nothing to ask for; else as many lines as the kernel likes, next to each other
 };
 
 struct Kernels {

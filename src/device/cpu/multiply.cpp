@@ -111,11 +111,12 @@ class Multiplier {
   }
 
   /// What tile `tile` of `tiles` should fetch of the panel behind this one, beginning at block `block` of 32: its lines
-  /// are shared out among the tiles, three at most to each.
-  Ahead ahead(const std::byte* packed, std::int64_t block, std::int64_t tile, std::int64_t tiles) const noexcept {
+  /// are shared out among the tiles, at most `most` to each.
+  Ahead ahead(const std::byte* packed, std::int64_t block, std::int64_t tile, std::int64_t tiles,
+              std::int64_t most) const noexcept {
     const std::int64_t line = static_cast<std::int64_t>(line_bytes);
     const std::int64_t step = weight_.shape.panel_bytes / (weight_.shape.columns / 32);
-    const std::int64_t each = std::min<std::int64_t>(3, (step + line * tiles - 1) / (line * tiles));
+    const std::int64_t each = std::min<std::int64_t>(most, (step + line * tiles - 1) / (line * tiles));
     if (tile * each * line >= step) return {packed, 0, 0};
     return {packed + weight_.shape.panel_bytes + block * step + tile * each * line, step, each > 1 ? line : 0};
   }
@@ -133,7 +134,7 @@ class Multiplier {
     for (std::int64_t t = 0, c = first; c < last; ++t, c += tile_columns) {
       const int count = static_cast<int>(std::min<std::int64_t>(tile_columns, last - c));
       tile_of(tile, index, first, c, count, rows_in(index) == panel_rows, 0);
-      kernels_.few[type_index()]({&weight_.shape, packed, tile, count, ahead(packed, 0, t, tiles)});
+      kernels_.few[type_index()]({&weight_.shape, packed, tile, count, tiles == 1, ahead(packed, 0, t, tiles, 9)});
       for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
     }
   }
@@ -152,7 +153,7 @@ class Multiplier {
         const int count = static_cast<int>(std::min<std::int64_t>(tile_columns, last - c));
         tile_of(tile, index, first, c, count, whole, at);
         kernels_.tile[static_cast<int>(weight_.slab.kind)](
-            {slab_, blocks * in_block / 32, weight_.slab.zero, tile, count, b > 0, ahead(packed, at, t, tiles)});
+            {slab_, blocks * in_block / 32, weight_.slab.zero, tile, count, b > 0, ahead(packed, at, t, tiles, 3)});
         if (b + blocks < weight_.shape.blocks) continue;
         for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
       }

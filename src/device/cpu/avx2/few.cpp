@@ -13,14 +13,15 @@ namespace {
 #include "device/cpu/avx2/sums.h"
 
 /// Bytes as int16, even and odd ones apart, against widened activations.
-LLMINFER_INLINE void few_bytes(const FewArgs& t, int count) {
+LLMINFER_INLINE void few_bytes(const FewArgs& t, int count, int lines) {
   const std::byte* small = t.panel + t.shape->small_plane;
   const QuantColumn* columns = t.columns;
   Results r;
   begin(r, columns, count, false);
   const std::byte* ahead = t.ahead.at;
   for (std::int64_t b = 0; b < t.shape->blocks; ++b) {
-    prefetch(ahead, t.ahead.stride);
+#pragma GCC unroll 9
+    for (int i = 0; i < lines; ++i) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64 * i), _MM_HINT_T1);
     ahead += t.ahead.step;
     __m256i s0[4], s1[4];
 #pragma GCC unroll 8
@@ -50,20 +51,29 @@ LLMINFER_INLINE void few_bytes(const FewArgs& t, int count) {
   write(r, columns, count);
 }
 
+/// Nine lines a block, asked for by one call alone or by two and more that share them.
 static void few_q8_0(const FewArgs& t) {
+  if (t.alone) {
+    switch (t.count) {
+      case 1:
+        return few_bytes(t, 1, 9);
+      case 2:
+        return few_bytes(t, 2, 9);
+      case 3:
+        return few_bytes(t, 3, 9);
+      default:
+        return few_bytes(t, 4, 9);
+    }
+  }
   switch (t.count) {
     case 1:
-      few_bytes(t, 1);
-      break;
+      return few_bytes(t, 1, 3);
     case 2:
-      few_bytes(t, 2);
-      break;
+      return few_bytes(t, 2, 3);
     case 3:
-      few_bytes(t, 3);
-      break;
+      return few_bytes(t, 3, 3);
     default:
-      few_bytes(t, 4);
-      break;
+      return few_bytes(t, 4, 5);
   }
 }
 
