@@ -62,7 +62,7 @@ std::uint32_t alignment_of(const Metadata& metadata) {
 }  // namespace
 
 GgufPart parse_gguf(const Source& source, std::stop_token stop, bool metadata_only,
-                    std::shared_ptr<core::Memory> memory) {
+                    const std::shared_ptr<core::Memory>& memory) {
   Cursor cursor(source, std::move(stop), memory);
   cursor.check_stop();
   check_magic(cursor);

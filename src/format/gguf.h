@@ -36,7 +36,7 @@ struct GgufPart {
 /// `metadata_only`: leaves the tensor table unread.
 /// `memory`: of everything that is large.
 GgufPart parse_gguf(const Source& source, std::stop_token stop, bool metadata_only = false,
-                    std::shared_ptr<core::Memory> memory = std::make_shared<core::Memory>());
+                    const std::shared_ptr<core::Memory>& memory = std::make_shared<core::Memory>());
 
 // The two halves, each in a file of its own.
 Metadata parse_metadata(Cursor& cursor, std::uint64_t keys);

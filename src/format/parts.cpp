@@ -57,7 +57,7 @@ std::vector<LoadedPart> load_list(const std::vector<ModelSource>& sources, const
 
 }  // namespace
 
-std::vector<LoadedPart> load_parts(const ModelSource::Body& body, std::stop_token stop, OpenOptions options) {
+std::vector<LoadedPart> load_parts(const ModelSource::Body& body, const std::stop_token& stop, OpenOptions options) {
   if (body.kind == Kind::parts) return load_list(body.parts, stop, options);
   std::vector<LoadedPart> single;
   single.push_back(load_part(body, stop, options));

@@ -18,7 +18,7 @@ struct LoadedPart {
 };
 
 /// Opens and parses all parts in order and checks that they belong together.
-std::vector<LoadedPart> load_parts(const ModelSource::Body& body, std::stop_token stop, OpenOptions options);
+std::vector<LoadedPart> load_parts(const ModelSource::Body& body, const std::stop_token& stop, OpenOptions options);
 
 /// Runs `call`; an Exception from it gets the source's name in front of its message.
 template <class Call>
