@@ -1,0 +1,79 @@
+#include "host/executor.h"
+
+#include <chrono>
+
+#include "device/common/reduce_outputs.h"
+#include "graph/op_io.h"
+#include "host/errors.h"
+
+namespace llminfer::cuda {
+namespace {
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::int32_t Executor::rows(backend::ValueId id) const noexcept {
+  const bool tokens = program_.graph().values[static_cast<std::size_t>(id)].rows == backend::Rows::tokens;
+  return static_cast<std::int32_t>(tokens ? batch_.tokens.size() : batch_.output_rows.size());
+}
+
+backend::Status Executor::run() noexcept {
+  cudaError_t error = program_.engine().enter();
+  if (error == cudaSuccess) error = space_.step.upload(batch_, program_.graph().states.size(), stream());
+  if (error == cudaSuccess) error = run_ops();
+  if (error == cudaSuccess && !stopped_) error = fetch_outputs();
+  // Whatever was started must end before the caller's memory may go.
+  const cudaError_t end = cudaStreamSynchronize(stream());
+  if (error == cudaSuccess) error = end;
+  if (error != cudaSuccess) return status_of(error);
+  if (stopped_) return {ErrorCode::cancelled, "cancelled in a step"};
+  const bool reduced = outputs_.kind == backend::OutputKind::arg_max || outputs_.kind == backend::OutputKind::top_k;
+  if (!reduced || batch_.output_rows.empty()) return {};
+  const auto columns = static_cast<std::size_t>(width(program_.graph().logits));
+  for (std::size_t r = 0; r < batch_.output_rows.size(); ++r) {
+    device::reduce_row({space_.logits.at<float>(0) + r * columns, columns}, r, outputs_);
+  }
+  return {};
+}
+
+cudaError_t Executor::run_ops() noexcept {
+  const backend::Graph& graph = program_.graph();
+  for (const backend::OpGroup& group : graph.groups) {
+    stopped_ = stop_.requested();
+    if (stopped_) return cudaSuccess;
+    for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
+      if (const cudaError_t e = run_op(i); e != cudaSuccess) return e;
+      // The head's product is the one that costs: leave it out when only its input is wanted.
+      const backend::ValueId out = graph::io_of(graph.ops[static_cast<std::size_t>(i)]).out;
+      if (hidden_only() && out != backend::none && out == graph.hidden) return cudaSuccess;
+    }
+  }
+  return cudaSuccess;
+}
+
+cudaError_t Executor::run_op(std::int32_t index) noexcept {
+  const backend::Op& op = program_.graph().ops[static_cast<std::size_t>(index)];
+  const std::int64_t start = profile_ != nullptr ? now_ns() : 0;
+  const cudaError_t e = std::visit([&](const auto& o) { return run_one(o); }, op);
+  if (e != cudaSuccess || profile_ == nullptr) return e;
+  const cudaError_t end = cudaStreamSynchronize(stream());
+  profile_->on_span({start, now_ns(), 0, index, 1});
+  return end;
+}
+
+cudaError_t Executor::fetch_outputs() noexcept {
+  const backend::Graph& graph = program_.graph();
+  const backend::ValueId wanted = hidden_only() ? graph.hidden : graph.logits;
+  const std::size_t rows = batch_.output_rows.size();
+  if (rows == 0 || wanted == backend::none) return cudaSuccess;
+  const bool values = hidden_only() || outputs_.kind == backend::OutputKind::logits;
+  float* to = values ? outputs_.values.data() : space_.logits.at<float>(0);
+  const std::size_t bytes = rows * static_cast<std::size_t>(width(wanted)) * sizeof(float);
+  return cudaMemcpyAsync(to, data(wanted), bytes, cudaMemcpyDeviceToHost, stream());
+}
+
+}  // namespace llminfer::cuda

@@ -1,0 +1,67 @@
+// One step: op by op in the order of the graph, one or two launches each.
+#pragma once
+
+#include <llminfer/backend/backend.hpp>
+
+#include "host/kv_storage.h"
+#include "host/program.h"
+
+namespace llminfer::cuda {
+
+/// Borrows everything for one run.
+class Executor {
+ public:
+  Executor(const CudaProgram& program, const backend::StepBatch& batch, CudaKvStorage& kv, CudaWorkspace& space,
+           const backend::StepOutputs& outputs, const backend::StopFlag& stop, backend::ProfileSink* profile) noexcept
+      : program_(program), batch_(batch), kv_(kv), space_(space), outputs_(outputs), stop_(stop), profile_(profile) {}
+
+  backend::Status run() noexcept;
+
+ private:
+  cudaError_t run_ops() noexcept;
+  cudaError_t run_op(std::int32_t index) noexcept;
+  cudaError_t fetch_outputs() noexcept;
+
+  cudaError_t run_one(const backend::Embed& op) noexcept;
+  cudaError_t run_one(const backend::RmsNorm& op) noexcept;
+  cudaError_t run_one(const backend::LayerNorm& op) noexcept;
+  cudaError_t run_one(const backend::MatMul& op) noexcept;
+  cudaError_t run_one(const backend::Rope& op) noexcept;
+  cudaError_t run_one(const backend::KvWrite& op) noexcept;
+  cudaError_t run_one(const backend::PagedAttention& op) noexcept;
+  cudaError_t run_one(const backend::GatedActivation& op) noexcept;
+  cudaError_t run_one(const backend::Add& op) noexcept;
+  cudaError_t run_one(const backend::Scale& op) noexcept;
+  cudaError_t run_one(const backend::Softcap& op) noexcept;
+  cudaError_t run_one(const backend::Slice& op) noexcept;
+  cudaError_t run_one(const backend::GatherRows& op) noexcept;
+  cudaError_t run_one(const backend::MoeRoute& op) noexcept;
+  cudaError_t run_one(const backend::MoeMatMul& op) noexcept;
+  cudaError_t run_one(const backend::MoeCombine& op) noexcept;
+  cudaError_t product_of_fragments(const backend::MatMul& op) noexcept;
+
+  std::int32_t width(backend::ValueId id) const noexcept {
+    return program_.graph().values[static_cast<std::size_t>(id)].width;
+  }
+  std::int32_t rows(backend::ValueId id) const noexcept;
+  float* data(backend::ValueId id) const noexcept {
+    return space_.memory.at<float>(program_.plan().values.offsets[static_cast<std::size_t>(id)]);
+  }
+  const backend::Weight& weight(backend::WeightId id) const noexcept {
+    return program_.graph().weights[static_cast<std::size_t>(id)];
+  }
+  cudaStream_t stream() const noexcept { return program_.engine().stream(); }
+  bool hidden_only() const noexcept { return outputs_.kind == backend::OutputKind::hidden; }
+
+  const CudaProgram& program_;
+  const backend::StepBatch& batch_;
+  CudaKvStorage& kv_;
+  CudaWorkspace& space_;
+  const backend::StepOutputs& outputs_;
+  const backend::StopFlag& stop_;
+  backend::ProfileSink* profile_;
+  backend::ValueId prepared_ = backend::none;  // whose fragments the workspace has
+  bool stopped_ = false;
+};
+
+}  // namespace llminfer::cuda

@@ -1,0 +1,126 @@
+#include "host/program.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+#include "core/fail.h"
+#include "core/guard.h"
+#include "device/common/batch_check.h"
+#include "graph/check.h"
+#include "host/errors.h"
+#include "host/executor.h"
+#include "host/kv_storage.h"
+#include "kernels/attention_plain.h"
+#include "kernels/matmul_quant.h"
+
+namespace llminfer::cuda {
+namespace {
+
+constexpr std::uint64_t align(std::uint64_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
+
+}  // namespace
+
+WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights) {
+  WorkspacePlan plan;
+  plan.values = graph::plan_memory(graph, limits);
+  plan.step = plan_step(graph, limits);
+  std::int64_t fragments = 0;
+  const std::int64_t rows = std::max(limits.tokens, limits.outputs);
+  for (std::size_t id = 0; id < graph.weights.size(); ++id) {
+    if (weights.weights[id].form != WeightForm::fragments) continue;
+    const backend::Weight& w = graph.weights[id];
+    fragments = std::max(fragments, fragments_bytes(rows, fragment_blocks(w.columns)));
+  }
+  plan.fragments = align(plan.values.total);
+  plan.row_scales = plan.fragments + align(static_cast<std::uint64_t>(fragments));
+  plan.bytes = plan.row_scales + (fragments > 0 ? align(4 * static_cast<std::uint64_t>(rows + 8)) : 0);
+  if (graph.logits != backend::none) {
+    const auto width = static_cast<std::uint64_t>(graph.values[static_cast<std::size_t>(graph.logits)].width);
+    plan.logits_bytes = core::mul_or_fail(4 * width, static_cast<std::uint64_t>(limits.outputs), "bytes of logits",
+                                          ErrorCode::out_of_memory);
+  }
+  return plan;
+}
+
+void check_supported(const backend::Graph& graph, const backend::Limits& limits) {
+  const auto between = [](std::int32_t value, std::int32_t least, const char* name) {
+    if (value < least || value > 65535) core::fail(ErrorCode::invalid_argument, "limits.{}: {}", name, value);
+  };
+  between(limits.tokens, 1, "tokens");
+  between(limits.sequences, 1, "sequences");
+  between(limits.outputs, 0, "outputs");
+  for (const backend::StateGroup& s : graph.states) {
+    if (std::max(s.k_width, s.v_width) > attention_plain_max_width) {
+      core::fail(ErrorCode::unsupported_type, "heads of {} and {} values, at most {} are possible", s.k_width,
+                 s.v_width, attention_plain_max_width);
+    }
+  }
+  for (const backend::Op& op : graph.ops) {
+    const auto* a = std::get_if<backend::PagedAttention>(&op);
+    if (a != nullptr && graph.states[static_cast<std::size_t>(a->slot.group)].v_width == 0) {
+      core::fail(ErrorCode::unsupported_type, "attention without values");
+    }
+    const auto* e = std::get_if<backend::Embed>(&op);
+    if (e != nullptr && graph.weights[static_cast<std::size_t>(e->weight)].rows < graph.vocabulary) {
+      core::fail(ErrorCode::corrupt, "an embedding of {} rows for {} tokens",
+                 graph.weights[static_cast<std::size_t>(e->weight)].rows, graph.vocabulary);
+    }
+  }
+}
+
+CudaProgram::CudaProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const backend::Graph> graph,
+                         const backend::WeightReader& reader, const backend::CompileOptions& options)
+    : engine_(std::move(engine)), graph_(std::move(graph)), limits_(options.limits) {
+  graph::check(*graph_);
+  check_supported(*graph_, limits_);
+  weights_ = plan_weights(*graph_);
+  plan_ = plan_workspace(*graph_, limits_, weights_);
+  arena_ = load_weights(*graph_, weights_, reader, options, engine_);
+  upload_tables();
+}
+
+void CudaProgram::upload_tables() {
+  std::vector<float> all;
+  for (const backend::RopeTable& t : graph_->rope_tables) {
+    table_at_.push_back(all.size());
+    all.insert(all.end(), t.inverse_frequency.begin(), t.inverse_frequency.end());
+  }
+  tables_ = Memory(engine_, Memory::Kind::device, 4 * all.size());
+  if (all.empty()) return;
+  check(cudaMemcpy(tables_.data(), all.data(), 4 * all.size(), cudaMemcpyHostToDevice), "copying RoPE tables");
+}
+
+Result<std::unique_ptr<backend::Workspace>> CudaProgram::workspace() const {
+  return core::guard("workspace", [&]() -> std::unique_ptr<backend::Workspace> {
+    return std::make_unique<CudaWorkspace>(this, engine_, plan_);
+  });
+}
+
+Result<std::unique_ptr<backend::KvStorage>> CudaProgram::make_kv(backend::KvFormat format,
+                                                                 std::span<const std::int32_t> pages) const {
+  return core::guard("make_kv", [&]() -> std::unique_ptr<backend::KvStorage> {
+    return std::make_unique<CudaKvStorage>(engine_, graph_, format, pages);
+  });
+}
+
+backend::Status CudaProgram::run(const backend::StepBatch& batch, backend::KvStorage& kv, backend::Workspace& workspace,
+                                 const backend::StepOutputs& outputs, const backend::StopFlag& stop,
+                                 backend::ProfileSink* profile) const noexcept {
+  auto* storage = dynamic_cast<CudaKvStorage*>(&kv);
+  if (storage == nullptr || storage->graph() != graph_.get()) {
+    return {ErrorCode::mismatch, "step: KV storage of another program"};
+  }
+  auto* memory = dynamic_cast<CudaWorkspace*>(&workspace);
+  if (memory == nullptr || memory->owner() != this) return {ErrorCode::mismatch, "step: workspace of another program"};
+  const device::BatchBounds bounds{graph_.get(), limits_, storage->pages(), kv_page};
+  if (const backend::Status s = device::check_batch(bounds, batch, outputs); !s.ok()) return s;
+  if (batch.tokens.empty()) return {};
+  try {
+    const std::lock_guard<std::mutex> turn(engine_->turn);
+    return Executor(*this, batch, *storage, *memory, outputs, stop, profile).run();
+  } catch (...) {  // a mutex that cannot be locked
+    return {ErrorCode::device_lost, "a step failed"};
+  }
+}
+
+}  // namespace llminfer::cuda

@@ -1,0 +1,50 @@
+// Quantized weights from the file's order into that of mma.sync's A operand (m16n8k16), and back.
+//
+// Rows are taken in tiles of 16, columns in blocks of 32. Lane l = 4 g + t of a warp holds, for each step of 16
+// columns, the pairs (k, k + 1) of rows g and g + 8 at columns 2 t and 2 t + 8: what the instruction wants in its four
+// registers.
+//   4 bits: a lane's 16 bytes are four steps (64 columns), one 32-bit word a step. Nibbles 0 .. 3 of the word are the
+//           first elements of registers 0 .. 3, nibbles 4 .. 7 the second ones, so that masks of 0x000f000f and its
+//           shifts cut out a register's pair.
+//   8 bits: a lane's 16 bytes are two steps (32 columns), two words a step: bytes 0 and 1 of the first are register 0's
+//           pair, 2 and 3 register 1's; the second word has registers 2 and 3. Stored plus 128.
+// Scales lie in a plane of their own: for a tile and block of 32 columns 8 pairs (row g, row g + 8) of halves. Rows and
+// columns behind the matrix have scale 0.
+#pragma once
+
+#include <llminfer/weight_type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace llminfer::cuda {
+
+bool has_fragments(WeightType type) noexcept;
+
+/// Sizes of a repacked matrix: first the levels of all tiles, then (at scales_at) their scales.
+struct FragmentLayout {
+  WeightType type = WeightType::q4_0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t chunk = 0;             ///< columns of a lane's 16 bytes
+  std::int64_t chunks = 0;            ///< of a row, the last one padded
+  std::int64_t blocks = 0;            ///< of 32 columns, padded to whole chunks
+  std::int64_t tile_level_bytes = 0;  ///< of 16 rows
+  std::int64_t tile_scale_bytes = 0;
+  std::int64_t scales_at = 0;
+  std::int64_t bytes = 0;
+};
+
+/// `type` must have fragments, columns be a multiple of 32.
+FragmentLayout fragment_layout(WeightType type, std::int64_t rows, std::int64_t columns) noexcept;
+
+/// `rows` file rows into the tiles of `levels` and `scales` (zero before), sized for the tiles that cover them.
+void repack_rows(const FragmentLayout& layout, std::span<const std::byte> file, std::int64_t rows,
+                 std::span<std::byte> levels, std::span<std::byte> scales) noexcept;
+
+/// The inverse.
+void unpack_rows(const FragmentLayout& layout, std::span<const std::byte> levels, std::span<const std::byte> scales,
+                 std::int64_t rows, std::span<std::byte> file) noexcept;
+
+}  // namespace llminfer::cuda

@@ -1,0 +1,259 @@
+// Each op of the graph as the parameters of its kernel.
+#include "host/executor.h"
+#include "host/repack.h"
+#include "kernels/attention_plain.h"
+#include "kernels/elementwise.h"
+#include "kernels/embed.h"
+#include "kernels/experts.h"
+#include "kernels/kv_write.h"
+#include "kernels/matmul_plain.h"
+#include "kernels/matmul_quant.h"
+#include "kernels/norms.h"
+#include "kernels/rope.h"
+
+namespace llminfer::cuda {
+
+cudaError_t Executor::run_one(const backend::Embed& op) noexcept {
+  EmbedParams p;
+  p.weight = program_.file_bytes(op.weight);
+  p.tokens = space_.step.tokens();
+  p.out = data(op.out);
+  p.row_bytes = static_cast<std::int64_t>(program_.placed(op.weight).row_bytes);
+  p.rows = rows(op.out);
+  p.width = width(op.out);
+  p.scale = op.scale;
+  p.type = weight(op.weight).type;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::RmsNorm& op) noexcept {
+  NormParams p;
+  p.in = data(op.in);
+  p.weight = program_.floats(op.weight);
+  p.out = data(op.out);
+  p.groups = std::int64_t{rows(op.in)} * (width(op.in) / op.group);
+  p.group = op.group;
+  p.eps = op.eps;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::LayerNorm& op) noexcept {
+  NormParams p;
+  p.in = data(op.in);
+  p.weight = program_.floats(op.weight);
+  p.bias = program_.floats(op.bias);
+  p.out = data(op.out);
+  p.groups = rows(op.in);
+  p.group = width(op.in);
+  p.eps = op.eps;
+  p.centred = true;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::MatMul& op) noexcept {
+  if (program_.placed(op.weight).form == WeightForm::fragments) return product_of_fragments(op);
+  MatMulPlainParams p;
+  p.weight = program_.file_bytes(op.weight);
+  p.bias = program_.floats(op.bias);
+  p.in = data(op.in);
+  p.out = data(op.out);
+  p.row_bytes = static_cast<std::int64_t>(program_.placed(op.weight).row_bytes);
+  p.rows = rows(op.in);
+  p.columns_in = width(op.in);
+  p.columns_out = width(op.out);
+  p.type = weight(op.weight).type;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
+  const backend::Weight& w = weight(op.weight);
+  const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
+  FragmentsParams f;
+  f.in = data(op.in);
+  f.fragments = space_.memory.at<std::uint16_t>(program_.plan().fragments);
+  f.scales = space_.memory.at<float>(program_.plan().row_scales);
+  f.rows = rows(op.in);
+  f.columns = width(op.in);
+  f.blocks = static_cast<std::int32_t>(fragment_blocks(w.columns));
+  if (prepared_ != op.in) {
+    if (const cudaError_t e = launch(f, stream()); e != cudaSuccess) return e;
+    prepared_ = op.in;
+  }
+  MatMulQuantParams p;
+  p.levels = program_.fragments(op.weight);
+  p.scales = p.levels + layout.scales_at;
+  p.fragments = f.fragments;
+  p.row_scales = f.scales;
+  p.bias = program_.floats(op.bias);
+  p.out = data(op.out);
+  p.rows = f.rows;
+  p.columns_out = width(op.out);
+  p.chunks = static_cast<std::int32_t>(layout.chunks);
+  p.blocks = static_cast<std::int32_t>(layout.blocks);
+  p.in_blocks = f.blocks;
+  p.type = w.type;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
+  const backend::RopeTable& table = program_.graph().rope_tables[static_cast<std::size_t>(op.table)];
+  RopeParams p;
+  p.in = data(op.in);
+  p.out = data(op.out);
+  p.positions = space_.step.positions();
+  p.inverse_frequency = program_.frequencies(op.table);
+  p.rows = rows(op.in);
+  p.heads = op.heads;
+  p.head_width = op.head_width;
+  p.pairs = static_cast<std::int32_t>(table.inverse_frequency.size());
+  p.magnitude = table.magnitude;
+  p.adjacent = op.pairing == backend::RopePairing::interleaved;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::KvWrite& op) noexcept {
+  const backend::StateGroup& group = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
+  KvWriteParams p;
+  p.in = data(op.k);
+  p.side = kv_.side(op.slot, false);
+  p.step = space_.step.of_group(op.slot.group);
+  p.tokens = rows(op.k);
+  p.heads = group.heads;
+  const cudaError_t e = launch(p, stream());
+  if (e != cudaSuccess || op.v == backend::none) return e;
+  p.in = data(op.v);
+  p.side = kv_.side(op.slot, true);
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
+  const backend::StateGroup& group = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
+  AttentionParams p;
+  p.q = data(op.q);
+  p.sinks = program_.floats(op.sinks);
+  p.out = data(op.out);
+  p.k = kv_.side(op.slot, false);
+  p.v = kv_.side(op.slot, true);
+  p.step = space_.step.of_group(op.slot.group);
+  p.tokens = rows(op.q);
+  p.heads = op.heads;
+  p.kv_heads = group.heads;
+  p.window = group.window;
+  p.scale = op.scale;
+  p.cap = op.cap;
+  p.full = op.mode == backend::AttentionMode::full;
+  return launch_attention_plain(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::GatedActivation& op) noexcept {
+  ElementwiseParams p;
+  p.a = data(op.gate);
+  p.b = data(op.up);
+  p.out = data(op.out);
+  p.count = std::int64_t{rows(op.out)} * width(op.out);
+  p.x = op.alpha;
+  p.y = op.limit;
+  p.kind = op.kind == backend::Activation::silu        ? Elementwise::silu
+           : op.kind == backend::Activation::gelu_tanh ? Elementwise::gelu_tanh
+                                                       : Elementwise::swiglu_clip;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::Add& op) noexcept {
+  ElementwiseParams p;
+  p.a = data(op.a);
+  p.b = data(op.b);
+  p.out = data(op.out);
+  p.count = std::int64_t{rows(op.out)} * width(op.out);
+  p.kind = Elementwise::add;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::Scale& op) noexcept {
+  ElementwiseParams p;
+  p.a = data(op.in);
+  p.out = data(op.out);
+  p.count = std::int64_t{rows(op.out)} * width(op.out);
+  p.x = op.factor;
+  p.kind = Elementwise::scale;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::Softcap& op) noexcept {
+  ElementwiseParams p;
+  p.a = data(op.in);
+  p.out = data(op.out);
+  p.count = std::int64_t{rows(op.out)} * width(op.out);
+  p.x = op.cap;
+  p.kind = Elementwise::softcap;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::Slice& op) noexcept {
+  CopyColumnsParams p;
+  p.in = data(op.in);
+  p.out = data(op.out);
+  p.rows = rows(op.out);
+  p.in_width = width(op.in);
+  p.offset = op.offset;
+  p.width = width(op.out);
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::GatherRows& op) noexcept {
+  CopyColumnsParams p;
+  p.in = data(op.in);
+  p.rows_wanted = space_.step.rows();
+  p.out = data(op.out);
+  p.rows = rows(op.out);
+  p.in_width = width(op.in);
+  p.width = width(op.out);
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::MoeRoute& op) noexcept {
+  RouteParams p;
+  p.in = data(op.in);
+  p.bias = program_.floats(op.selection_bias);
+  p.out = data(op.out);
+  p.rows = rows(op.in);
+  p.experts = op.experts;
+  p.used = op.used;
+  p.gating = op.gating == backend::Gating::softmax   ? RouteGating::softmax
+             : op.gating == backend::Gating::sigmoid ? RouteGating::sigmoid
+                                                     : RouteGating::softmax_selected;
+  p.normalize = op.normalize;
+  p.scale = op.scale;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::MoeMatMul& op) noexcept {
+  const backend::Weight& w = weight(op.weight);
+  MatMulPlainParams p;
+  p.weight = program_.file_bytes(op.weight);
+  p.bias = program_.floats(op.bias);
+  p.in = data(op.in);
+  p.route = data(op.route);
+  p.out = data(op.out);
+  p.row_bytes = static_cast<std::int64_t>(program_.placed(op.weight).row_bytes);
+  p.rows = rows(op.in) * op.used;
+  p.columns_in = static_cast<std::int32_t>(w.columns);
+  p.columns_out = static_cast<std::int32_t>(w.rows);
+  p.used = op.used;
+  p.in_per_token = width(op.in) == w.columns && op.used > 1;
+  p.type = w.type;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::MoeCombine& op) noexcept {
+  CombineParams p;
+  p.in = data(op.in);
+  p.route = data(op.route);
+  p.out = data(op.out);
+  p.rows = rows(op.in);
+  p.used = op.used;
+  p.width = width(op.out);
+  return launch(p, stream());
+}
+
+}  // namespace llminfer::cuda

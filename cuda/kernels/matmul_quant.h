@@ -1,0 +1,52 @@
+// Products with quantized weights on tensor cores: weights are the A operand, activations the B operand, so that one
+// kernel serves one token and many.
+//
+// Activations become halves. A row of them is first divided by a power of two that brings its largest value to [1, 2),
+// so that rows of any size fit; the result is multiplied back. Levels become halves exactly; each block of 32 columns
+// is summed in float and multiplied by its scale.
+#pragma once
+
+#include <llminfer/weight_type.hpp>
+
+#include "kernels/launch.h"
+
+namespace llminfer::cuda {
+
+/// Rows of activations in the order of mma.sync's B operand: for each tile of 8 rows and block of 32 columns, lane
+/// 4 g + t has 16 bytes: row g at columns 2 t, 2 t + 8, 2 t + 16, 2 t + 24, two halves each.
+struct FragmentsParams {
+  const float* in = nullptr;           ///< [rows x columns]
+  std::uint16_t* fragments = nullptr;  ///< [tiles x blocks x 32 x 8], zero where there is no row or column
+  float* scales = nullptr;             ///< [tiles x 8]
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+  std::int32_t blocks = 0;  ///< of 32 columns, at least columns / 32
+};
+
+/// Blocks of fragments for a number of columns: one number for all types of weights, so that products of one value
+/// share its fragments.
+inline std::int64_t fragment_blocks(std::int64_t columns) { return (columns + 63) / 64 * 2; }
+
+/// Bytes of `fragments`.
+inline std::int64_t fragments_bytes(std::int64_t rows, std::int64_t blocks) { return (rows + 7) / 8 * blocks * 512; }
+
+/// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j]. The weight as host/repack.h lays it out.
+struct MatMulQuantParams {
+  const std::uint8_t* levels = nullptr;
+  const std::uint8_t* scales = nullptr;  ///< of the weight
+  const std::uint16_t* fragments = nullptr;
+  const float* row_scales = nullptr;  ///< of the activations
+  const float* bias = nullptr;        ///< [columns_out] or null
+  float* out = nullptr;               ///< [rows x columns_out]
+  std::int32_t rows = 0;
+  std::int32_t columns_out = 0;
+  std::int32_t chunks = 0;     ///< of a row of weights
+  std::int32_t blocks = 0;     ///< of 32 columns, padded to whole chunks
+  std::int32_t in_blocks = 0;  ///< FragmentsParams::blocks, at least as many
+  WeightType type = WeightType::q4_0;
+};
+
+cudaError_t launch(const FragmentsParams& params, cudaStream_t stream);
+cudaError_t launch(const MatMulQuantParams& params, cudaStream_t stream);
+
+}  // namespace llminfer::cuda

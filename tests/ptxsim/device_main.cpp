@@ -1,0 +1,96 @@
+// The CUDA device in the simulator against the reference device:  ptxsim_device [--all] [--slow] [--filter TEXT]
+// Without --all a part of the list that is quick to interpret. Every finding of the simulator is a failure.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "device/reference/reference_backend.h"
+#include "host/cuda_backend.h"
+#include "report.h"
+#include "runtime/device.h"
+
+namespace {
+
+using namespace llminfer;
+
+/// What the commit tier runs: each op, each format, shapes with rests.
+constexpr const char* quick[] = {"add/",
+                                 "scale/",
+                                 "slice/",
+                                 "gather_rows/",
+                                 "softcap/",
+                                 "gated_activation/",
+                                 "rms_norm/",
+                                 "layer_norm/",
+                                 "embed/",
+                                 "rope/",
+                                 "moe_route/",
+                                 "moe_combine/",
+                                 "arg_max",
+                                 "top_k",
+                                 "q4_0 96x33",
+                                 "q8_0 96x33",
+                                 "q4_0 576x64",
+                                 "q4_k 256x33",
+                                 "q6_k 256x33",
+                                 "mxfp4 32x33",
+                                 "f16 64x33",
+                                 "moe_matmul/q4_0",
+                                 "head 64 gqa 3",
+                                 "k 5 v 3",
+                                 "window 5",
+                                 "cap sinks",
+                                 "full sinks",
+                                 "q4_0 q8_0 head 80",
+                                 "bf16 f32 head 64",
+                                 "plain f32",
+                                 "plain q4_0",
+                                 "plain q8_0",
+                                 "experts, sinks"};
+
+int run(const char* filter, const backend::Backend& device, const backend::Backend& reference,
+        backend::OpCaseOptions options) {
+  options.filter = filter;
+  const std::string title = std::string("cuda in the simulator: ") + (*filter != '\0' ? filter : "all");
+  return tests::run_and_report(title.c_str(), device, reference, options, 1);
+}
+
+int report_findings() {
+  const auto& findings = ptxsim::simulated_device().findings;
+  std::map<std::string, int> seen;
+  for (const ptxsim::Finding& f : findings) {
+    const std::string line = std::string(name_of(f.check)) + " " + f.source + " " + f.kernel;
+    if (++seen[line] == 1) std::printf("finding: %s: %s\n", line.c_str(), f.text.c_str());
+  }
+  std::printf("%zu findings, %llu launches\n", findings.size(),
+              static_cast<unsigned long long>(ptxsim::simulated_device().calls.launches));
+  return findings.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool all = false;
+  std::vector<char*> rest{argv[0]};
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--all") == 0) {
+      all = true;
+    } else {
+      rest.push_back(argv[i]);
+    }
+  }
+  backend::OpCaseOptions options;
+  if (!tests::read_options(static_cast<int>(rest.size()), rest.data(), options)) return 2;
+  const auto device = cuda::make_cuda_backend(0);
+  const auto reference = device::make_reference_backend();
+  int bad = 0;
+  if (all || !options.filter.empty()) {
+    bad = run(options.filter.c_str(), *device, *reference, options);
+  } else {
+    options.refusals = false;
+    for (const char* filter : quick) bad |= run(filter, *device, *reference, options);
+  }
+  return report_findings() | bad;
+}

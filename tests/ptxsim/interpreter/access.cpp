@@ -1,0 +1,178 @@
+#include "interpreter/access.h"
+
+#include <algorithm>
+
+#include "interpreter/block.h"
+
+namespace ptxsim {
+namespace {
+
+Space space_of(std::uint64_t address) noexcept {
+  if ((address & window_mask) == shared_window) return Space::shared;
+  if ((address & window_mask) == local_window) return Space::local;
+  return Space::global;
+}
+
+std::string hex(std::uint64_t v) {
+  std::string s;
+  do {
+    s.insert(s.begin(), "0123456789abcdef"[v & 15]);
+    v >>= 4;
+  } while (v != 0);
+  return "0x" + s;
+}
+
+std::string who(Warp& w, std::uint32_t lane) {
+  return "block " + std::to_string(w.block().number()) + ", warp " + std::to_string(w.index()) + ", lane " +
+         std::to_string(lane);
+}
+
+void check_bounds(Warp& w, const Instruction& i, const Access& a, std::uint32_t lane) {
+  const std::uint64_t address = a.address[lane];
+  bool inside = false;
+  if (a.space == Space::shared) {
+    inside = address + a.bytes <= w.block().shared().size();
+  } else if (a.space == Space::local) {
+    inside = address + a.bytes <= w.block().kernel().local_bytes;
+  } else {
+    inside = w.block().launch().memory.contains(address, a.bytes);
+  }
+  if (inside && address % a.bytes == 0) return;
+  const char* space = a.space == Space::shared ? "shared" : a.space == Space::local ? "local" : "global";
+  const std::string text = who(w, lane) + ": " + std::to_string(a.bytes) + " bytes at " + space + " " + hex(address);
+  w.block().launch().abort(inside ? Check::alignment : Check::bounds, i, text);
+}
+
+void count_global(Warp& w, const Instruction& i, const Access& a) {
+  LaunchState& launch = w.block().launch();
+  std::uint64_t sectors[64];
+  int count = 0;
+  std::uint64_t last = ~std::uint64_t{0};
+  for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
+    const std::uint64_t sector = a.address[__builtin_ctz(m)] >> 5;  // aligned: an access lies in one sector
+    if (sector == last) continue;
+    last = sector;
+    int n = count;
+    while (n > 0 && sectors[n - 1] != sector) --n;
+    if (n == 0) sectors[count++] = sector;
+  }
+  for (int n = 0; n < count; ++n) launch.tracker.count_sector(sectors[n]);
+  AccessCounts& c = launch.accesses[launch.index_of(i)];
+  ++c.requests;
+  c.lane_bytes += std::uint64_t{a.bytes} * static_cast<std::uint64_t>(__builtin_popcount(a.mask));
+  c.sectors += static_cast<std::uint64_t>(count);
+}
+
+void check_global_races(Warp& w, const Instruction& i, const Access& a) {
+  LaunchState& launch = w.block().launch();
+  using Kind = GlobalTracker::Access;
+  // Strong accesses are how blocks meet on purpose: they are treated as atomics.
+  const Kind kind = a.strong || a.kind == AccessKind::atomic ? Kind::atomic
+                    : a.kind == AccessKind::write            ? Kind::write
+                                                             : Kind::read;
+  if (a.strong && a.kind == AccessKind::read) return;
+  for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(m));
+    if (launch.tracker.access(w.block().number(), a.address[lane], static_cast<int>(a.bytes), kind)) continue;
+    launch.findings.add(Check::global_race, i, who(w, lane) + ": another block touched global " + hex(a.address[lane]));
+  }
+}
+
+void check_shared(Warp& w, const Instruction& i, const Access& a) {
+  SharedMemory& shared = w.block().shared();
+  for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(m));
+    const auto address = static_cast<std::uint32_t>(a.address[lane]);
+    const SharedMemory::Thread t = thread_of(w, lane);
+    const SharedMemory::Result r =
+        a.kind == AccessKind::read ? shared.read(t, address, a.bytes) : shared.write(t, address, a.bytes);
+    report_shared(w, i, r, lane, address);
+  }
+}
+
+}  // namespace
+
+SharedMemory::Thread thread_of(const Warp& w, std::uint32_t lane) noexcept {
+  return {w.index(), lane, w.warp_time, w.serial};
+}
+
+void report_shared(Warp& w, const Instruction& i, SharedMemory::Result r, std::uint32_t lane, std::uint64_t address) {
+  if (r == SharedMemory::Result::ok) return;
+  const bool race = r == SharedMemory::Result::race;
+  w.block().launch().findings.add(
+      race ? Check::shared_race : Check::uninitialised, i,
+      who(w, lane) + (race ? ": unordered accesses to shared " : ": nobody wrote shared ") + hex(address));
+}
+
+void gather_addresses(Warp& w, const Instruction& i, const Operand& base, std::int64_t offset, Access& a) {
+  if (base.bytes == 4) {
+    const std::uint32_t* b = w.lanes<std::uint32_t>(base);
+    for (std::uint32_t l = 0; l < 32; ++l) a.address[l] = b[l] + static_cast<std::uint64_t>(offset);
+  } else {
+    const std::uint64_t* b = w.lanes<std::uint64_t>(base);
+    for (std::uint32_t l = 0; l < 32; ++l) a.address[l] = b[l] + static_cast<std::uint64_t>(offset);
+  }
+  if (a.space == Space::shared || a.space == Space::local) {
+    for (std::uint64_t& v : a.address) v &= 0xffffffffU;
+    return;
+  }
+  if (a.space != Space::generic) return;
+  a.space = space_of(a.address[__builtin_ctz(a.mask)]);
+  if (a.space == Space::global) return;
+  for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
+    std::uint64_t& v = a.address[__builtin_ctz(m)];
+    if (space_of(v) != a.space) w.block().launch().abort(Check::unsupported, i, "lanes in different spaces");
+    v &= 0xffffffffU;
+  }
+}
+
+void check_access(Warp& w, const Instruction& i, const Access& a) {
+  for (std::uint32_t m = a.mask; m != 0; m &= m - 1)
+    check_bounds(w, i, a, static_cast<std::uint32_t>(__builtin_ctz(m)));
+  const Options& options = w.block().launch().options;
+  if (a.space == Space::shared) {
+    if (options.count_accesses) count_wavefronts(w, i, a);
+    if (options.check_races && a.kind != AccessKind::atomic && !a.strong) check_shared(w, i, a);
+    return;
+  }
+  if (a.space == Space::local) return;
+  if (a.kind != AccessKind::read) w.unfenced = true;
+  if (options.count_accesses) count_global(w, i, a);
+  if (options.check_races) check_global_races(w, i, a);
+}
+
+std::byte* host_pointer(Warp& w, const Access& a, std::uint32_t lane) {
+  if (a.space == Space::shared) return w.block().shared().data() + a.address[lane];
+  if (a.space == Space::local) return w.local(lane) + a.address[lane];
+  return reinterpret_cast<std::byte*>(a.address[lane]);
+}
+
+void count_wavefronts(Warp& w, const Instruction& i, const Access& a) {
+  LaunchState& launch = w.block().launch();
+  AccessCounts& c = launch.accesses[launch.index_of(i)];
+  ++c.requests;
+  c.lane_bytes += std::uint64_t{a.bytes} * static_cast<std::uint64_t>(__builtin_popcount(a.mask));
+  const std::uint32_t lanes = a.bytes <= 4 ? 32 : a.bytes == 8 ? 16 : 8;  // of one phase
+  const std::uint32_t words = std::max(1U, a.bytes / 4);
+  for (std::uint32_t first = 0; first < 32; first += lanes) {
+    // Different words of a bank come one after another; one word for many lanes at once.
+    std::uint64_t rows[32][32];
+    std::uint32_t used[32] = {};
+    std::uint32_t most = 0;
+    for (std::uint32_t l = first; l < first + lanes; ++l) {
+      if ((a.mask >> l & 1U) == 0) continue;
+      for (std::uint32_t k = 0; k < words; ++k) {
+        const std::uint64_t word = (a.address[l] >> 2) + k;
+        const std::uint32_t bank = word & 31;
+        std::uint32_t n = 0;
+        while (n < used[bank] && rows[bank][n] != word) ++n;
+        if (n == used[bank] && n < 32) rows[bank][used[bank]++] = word;
+        most = std::max(most, used[bank]);
+      }
+    }
+    c.sectors += most;
+    c.ideal += most != 0 ? 1 : 0;
+  }
+}
+
+}  // namespace ptxsim

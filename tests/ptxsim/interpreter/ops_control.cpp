@@ -1,0 +1,52 @@
+// Branches, ends and barriers: what the loop over instructions does itself.
+#include "interpreter/block.h"
+#include "interpreter/decoder.h"
+
+namespace ptxsim {
+namespace {
+
+void trap(Warp& w, const Instruction& i, std::uint32_t) {
+  w.block().launch().abort(Check::unsupported, i, "the kernel trapped");
+}
+
+void nothing(Warp&, const Instruction&, std::uint32_t) {}
+
+}  // namespace
+
+bool decode_control(const OpText& t, Instruction& i) {
+  i.op_class = OpClass::control;
+  if (t.name == "bra") {
+    i.flow = Flow::branch;
+    return true;
+  }
+  if (t.name == "brx" && t.has("idx")) {
+    i.flow = Flow::table;
+    t.add(i, 0, 4);
+    return true;
+  }
+  if (t.name == "ret" || t.name == "exit") {
+    i.flow = Flow::exit;
+    return true;
+  }
+  if (t.name == "nanosleep") {
+    i.flow = Flow::yield;
+    return true;
+  }
+  if (t.name == "trap" || t.name == "brkpt") {
+    i.run = &trap;
+    return true;
+  }
+  // What the previous kernel of the stream wrote is there: launches run one after another.
+  if (t.name == "griddepcontrol") {
+    i.run = &nothing;
+    return true;
+  }
+  const bool barrier = (t.name == "bar" || t.name == "barrier") && !t.has("warp");
+  if (!barrier || t.has("red") || t.has("cluster")) return false;
+  i.flow = Flow::barrier;
+  i.mode = t.has("arrive") ? 1 : 0;
+  t.add_all(i, 0, 4);
+  return true;
+}
+
+}  // namespace ptxsim

@@ -1,0 +1,157 @@
+#include "interpreter/shared_memory.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace ptxsim {
+
+SharedMemory::SharedMemory(std::uint32_t bytes, int warps)
+    : size_(bytes),
+      warps_(static_cast<std::uint32_t>(warps)),
+      bytes_(bytes + 16, std::byte{0xff}),
+      cells_((bytes + 3) / 4 + 1),
+      known_(static_cast<std::size_t>(warps) * static_cast<std::size_t>(warps)) {}
+
+SharedMemory::Result SharedMemory::read_cell(Cell& c, const Thread& t, std::uint8_t mask) const {
+  Result result = Result::ok;
+  if ((c.init & mask) != mask) result = Result::uninitialised;
+  if ((c.written & mask) != 0) {
+    if (!ordered(t.warp, c.writer, c.write_time)) result = Result::race;
+    if (c.writer == t.warp && c.lane != t.lane && c.warp_time == t.warp_time && c.serial != t.serial) {
+      result = Result::race;
+    }
+  }
+  if (c.pending != 0) result = Result::race;
+  // Readers that this read is ordered behind need not be kept.
+  std::uint32_t keep = 0;
+  for (std::uint32_t rest = c.readers & ~(1U << t.warp); rest != 0; rest &= rest - 1) {
+    const auto r = static_cast<std::uint32_t>(__builtin_ctz(rest));
+    if (!ordered(t.warp, r, c.read_time)) keep |= 1U << r;
+  }
+  c.readers = keep | 1U << t.warp;
+  c.read_time = time_;
+  return result;
+}
+
+SharedMemory::Result SharedMemory::write_cell(Cell& c, const Thread& t, std::uint8_t mask, bool pending) const {
+  Result result = Result::ok;
+  if (c.pending != 0) result = Result::race;
+  if (c.written != 0) {
+    if (!ordered(t.warp, c.writer, c.write_time)) result = Result::race;
+    if (c.writer == t.warp && c.lane != t.lane && c.warp_time == t.warp_time && c.serial != t.serial) {
+      result = Result::race;
+    }
+  }
+  for (std::uint32_t rest = c.readers; rest != 0; rest &= rest - 1) {
+    if (!ordered(t.warp, static_cast<std::uint32_t>(__builtin_ctz(rest)), c.read_time)) result = Result::race;
+  }
+  c.readers = 0;
+  const bool same = c.written != 0 && c.writer == t.warp && c.lane == t.lane && c.write_time == time_;
+  c.written = static_cast<std::uint8_t>(same ? c.written | mask : mask);
+  c.write_time = time_;
+  c.writer = static_cast<std::uint8_t>(t.warp);
+  c.lane = static_cast<std::uint8_t>(t.lane);
+  c.warp_time = t.warp_time;
+  c.serial = t.serial;
+  c.init |= mask;
+  c.pending = pending ? 1 : 0;
+  return result;
+}
+
+/// Whether another thread wrote other bytes of the word: then bytes must be told apart.
+bool SharedMemory::other_bytes(const Cell& c, const Thread& t, std::uint8_t mask) const {
+  return mask != 0xf && (c.written | c.readers) != 0 && (c.written != mask || c.writer != t.warp || c.lane != t.lane);
+}
+
+SharedMemory::Cell* SharedMemory::split(std::uint32_t word) {
+  Cell& c = cells_[word];
+  if (byte_cells_.empty()) byte_cells_.resize(cells_.size() * 4);
+  Cell* bytes = &byte_cells_[std::size_t{word} * 4];
+  if (c.split) return bytes;
+  for (unsigned b = 0; b < 4; ++b) {
+    bytes[b] = c;
+    bytes[b].written = static_cast<std::uint8_t>((c.written >> b) & 1U);
+    bytes[b].init = static_cast<std::uint8_t>((c.init >> b) & 1U);
+  }
+  c.split = true;
+  return bytes;
+}
+
+template <class F>
+SharedMemory::Result SharedMemory::each(std::uint32_t address, std::uint32_t bytes, F f) {
+  Result result = Result::ok;
+  const std::uint32_t end = address + bytes;
+  for (std::uint32_t word = address / 4; word * 4 < end; ++word) {
+    const std::uint32_t first = std::max(address, word * 4) - word * 4;
+    const std::uint32_t last = std::min(end, word * 4 + 4) - word * 4;
+    const auto mask = static_cast<std::uint8_t>(((1U << last) - 1U) & ~((1U << first) - 1U));
+    result = std::max(result, f(word, mask));
+  }
+  return result;
+}
+
+SharedMemory::Result SharedMemory::read(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  return each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
+    Cell& c = cells_[word];
+    if (!c.split && mask == 0xf) return read_cell(c, t, mask);
+    // Sub-word reads mark the bytes that they read, so that a write beside them is no race.
+    Result result = Result::ok;
+    Cell* cells = split(word);
+    for (unsigned b = 0; b < 4; ++b) {
+      if ((mask >> b & 1U) != 0) result = std::max(result, read_cell(cells[b], t, 1));
+    }
+    return result;
+  });
+}
+
+SharedMemory::Result SharedMemory::write(const Thread& t, std::uint32_t address, std::uint32_t bytes, bool pending) {
+  return each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
+    Cell& c = cells_[word];
+    if (!c.split && !other_bytes(c, t, mask)) return write_cell(c, t, mask, pending);
+    Result result = Result::ok;
+    Cell* cells = split(word);
+    for (unsigned b = 0; b < 4; ++b) {
+      if ((mask >> b & 1U) != 0) result = std::max(result, write_cell(cells[b], t, 1, pending));
+    }
+    return result;
+  });
+}
+
+void SharedMemory::complete(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
+    const auto finish = [&](Cell& c) {
+      c.pending = 0;
+      c.write_time = time_;
+      c.warp_time = t.warp_time;
+      c.serial = t.serial;
+    };
+    Cell& c = cells_[word];
+    if (!c.split) {
+      finish(c);
+      return Result::ok;
+    }
+    Cell* cells = split(word);
+    for (unsigned b = 0; b < 4; ++b) {
+      if ((mask >> b & 1U) != 0) finish(cells[b]);
+    }
+    return Result::ok;
+  });
+}
+
+void SharedMemory::barrier(std::uint32_t warps) {
+  std::vector<std::uint32_t> all(warps_, 0);
+  for (std::uint32_t rest = warps; rest != 0; rest &= rest - 1) {
+    const auto w = static_cast<std::uint32_t>(__builtin_ctz(rest));
+    for (std::uint32_t v = 0; v < warps_; ++v) all[v] = std::max(all[v], known_[w * warps_ + v]);
+  }
+  for (std::uint32_t v = 0; v < warps_; ++v) {
+    if ((warps >> v & 1U) != 0) all[v] = time_;
+  }
+  for (std::uint32_t rest = warps; rest != 0; rest &= rest - 1) {
+    const auto w = static_cast<std::uint32_t>(__builtin_ctz(rest));
+    for (std::uint32_t v = 0; v < warps_; ++v) known_[w * warps_ + v] = std::max(known_[w * warps_ + v], all[v]);
+  }
+  ++time_;
+}
+
+}  // namespace ptxsim

@@ -1,0 +1,69 @@
+// Shared memory of one block, with who touched it when.
+//
+// Time is a counter that every barrier advances. Warp w knows what warp v did up to known(w, v): a barrier that both
+// pass sets it to now. An access is ordered behind one of v at time t when known(w, v) >= t. Within a warp, lanes are
+// ordered by instructions that synchronise the warp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace ptxsim {
+
+class SharedMemory {
+ public:
+  /// All bytes 0xff and unwritten.
+  SharedMemory(std::uint32_t bytes, int warps);
+
+  std::byte* data() noexcept { return bytes_.data(); }
+  std::uint32_t size() const noexcept { return size_; }
+
+  struct Thread {
+    std::uint32_t warp = 0;
+    std::uint32_t lane = 0;
+    std::uint32_t warp_time = 0;  ///< number of warp synchronisations so far
+    std::uint32_t serial = 0;     ///< of the instruction: lanes of one instruction do not race
+  };
+  enum class Result : std::uint8_t { ok, race, uninitialised };
+  /// Bounds are the caller's. `write` of an asynchronous copy: `pending` at issue, complete() at the wait.
+  Result read(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+  Result write(const Thread& t, std::uint32_t address, std::uint32_t bytes, bool pending = false);
+  void complete(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+
+  /// The warps of the mask passed a barrier together.
+  void barrier(std::uint32_t warps);
+
+ private:
+  struct Cell {
+    std::uint32_t write_time = 0;  // 0: not written
+    std::uint32_t warp_time = 0;
+    std::uint32_t serial = 0;
+    std::uint32_t read_time = 0;
+    std::uint32_t readers = 0;  // warps that are not known to be ordered before each other
+    std::uint8_t writer = 0;
+    std::uint8_t lane = 0;
+    std::uint8_t written = 0;  // bytes of the last write
+    std::uint8_t init = 0;     // bytes ever written
+    std::uint8_t pending = 0;
+    bool split = false;  // the four bytes have cells of their own
+  };
+  bool ordered(std::uint32_t warp, std::uint32_t before, std::uint32_t time) const {
+    return warp == before || known_[warp * warps_ + before] >= time;
+  }
+  Result read_cell(Cell& c, const Thread& t, std::uint8_t mask) const;
+  Result write_cell(Cell& c, const Thread& t, std::uint8_t mask, bool pending) const;
+  bool other_bytes(const Cell& c, const Thread& t, std::uint8_t mask) const;
+  Cell* split(std::uint32_t word);
+  template <class F>
+  Result each(std::uint32_t address, std::uint32_t bytes, F f);
+
+  std::uint32_t size_;
+  std::uint32_t warps_;
+  std::uint32_t time_ = 1;
+  std::vector<std::byte> bytes_;
+  std::vector<Cell> cells_;
+  std::vector<Cell> byte_cells_;
+  std::vector<std::uint32_t> known_;
+};
+
+}  // namespace ptxsim

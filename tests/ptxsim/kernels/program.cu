@@ -1,0 +1,40 @@
+// An ordinary CUDA program, compiled by nvcc and linked with the stand-in: memory, a launch, a stream, a graph, errors.
+#include <cuda_runtime_api.h>
+
+#include "kernels/program.h"
+
+namespace {
+
+__global__ void scale(float* y, const float* x, float a, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) y[i] = a * x[i];
+}
+
+__global__ void add_dynamic(float* y, int n) {
+  extern __shared__ float s[];
+  const int t = static_cast<int>(threadIdx.x);
+  s[t] = y[t];
+  __syncthreads();
+  y[t] = s[t] + s[n - 1 - t];
+}
+
+__global__ void out_of_bounds(float* y) { y[threadIdx.x + 1000000] = 1; }
+
+}  // namespace
+
+cudaError_t launch_scale(float* y, const float* x, float a, int n, cudaStream_t stream) {
+  scale<<<(n + 127) / 128, 128, 0, stream>>>(y, x, a, n);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_add_dynamic(float* y, int n, int bytes, cudaStream_t stream) {
+  const cudaError_t e = cudaFuncSetAttribute(add_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (e != cudaSuccess) return e;
+  add_dynamic<<<1, n, bytes, stream>>>(y, n);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_out_of_bounds(float* y, cudaStream_t stream) {
+  out_of_bounds<<<1, 32, 0, stream>>>(y);
+  return cudaGetLastError();
+}

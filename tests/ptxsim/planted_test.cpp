@@ -1,0 +1,81 @@
+// Every check finds its planted bugs, in every order, and is silent about their clean twins.
+#include <string>
+
+#include "catch.h"
+#include "support.h"
+
+namespace ptxsim::tests {
+namespace {
+
+constexpr int n = 128;
+
+Check check_named(const std::string& kernel) {
+  for (int c = 0; c <= static_cast<int>(Check::launch); ++c) {
+    const std::string name = name_of(static_cast<Check>(c));
+    if (kernel.compare(0, name.size(), name) == 0) return static_cast<Check>(c);
+  }
+  return Check::unsupported;
+}
+
+LaunchResult run(const Module& module, const std::string& kernel, const Options& options, std::vector<float>& y) {
+  DeviceMemory memory;
+  GlobalTracker tracker;
+  std::vector<float> x(n);
+  for (int i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i + 1);
+  float* device_x = upload(memory, x);
+  float* device_y = upload(memory, std::vector<float>(n));
+  int* counter = upload(memory, std::vector<int>(1));
+  const LaunchConfig config{{2, 1, 1}, {64, 1, 1}, 0};
+  LaunchResult r = launch(module.kernels.find(kernel)->second, config, parameters(device_y, device_x, counter, n),
+                          memory, tracker, options);
+  y.assign(device_y, device_y + n);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("planted bugs are found and their twins are clean") {
+  const Module module = parse_module(read_file(PTXSIM_PTX_DIR "/planted.ptx"));
+  int bugs = 0, twins = 0;
+  for (const auto& [name, kernel] : module.kernels) {
+    std::vector<float> first;
+    for (const Options& options : all_modes()) {
+      INFO(name << ", order " << static_cast<int>(options.order) << ", async " << static_cast<int>(options.async));
+      std::vector<float> y;
+      const LaunchResult r = run(module, name, options, y);
+      if (name.compare(0, 4, "bug_") == 0) {
+        const Check expected = check_named(name.substr(4));
+        bool found = false;
+        // Which of two racing accesses comes first decides whether it is seen as a race or as a read of nothing.
+        for (const Finding& f : r.findings) {
+          found = found || f.check == expected || (expected == Check::shared_race && f.check == Check::uninitialised);
+          CHECK(f.source.find("planted.cu:") == 0);
+        }
+        CHECK(found);
+        ++bugs;
+      } else {
+        for (const Finding& f : r.findings) FAIL_CHECK(name_of(f.check) << " " << f.source << " " << f.text);
+        CHECK(r.completed);
+        if (first.empty()) first = y;
+        CHECK(first == y);  // the same bits in every mode
+        ++twins;
+      }
+    }
+  }
+  CHECK(bugs == 6 * 19);
+  CHECK(twins == 6 * 20);
+}
+
+TEST_CASE("a block that waits for one that is not resident is a deadlock") {
+  const Module module = parse_module(read_file(PTXSIM_PTX_DIR "/planted.ptx"));
+  Options options = all_modes().front();
+  options.resident_blocks = 1;
+  std::vector<float> y;
+  const LaunchResult r = run(module, "spin_for_other_block", options, y);
+  REQUIRE_FALSE(r.completed);
+  REQUIRE(r.findings.size() == 1);
+  CHECK(r.findings[0].check == Check::deadlock);
+  CHECK(r.findings[0].text.find("planted.cu:") != std::string::npos);
+}
+
+}  // namespace ptxsim::tests

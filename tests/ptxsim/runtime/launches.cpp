@@ -1,0 +1,143 @@
+// cudaLaunchKernel and what belongs to kernels: attributes, occupancy.
+#include <cuda_occupancy.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/state.h"
+
+using namespace ptxsim;           // NOLINT(google-build-using-namespace): C functions
+using namespace ptxsim::runtime;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+Dim3 convert(dim3 d) { return {d.x, d.y, d.z}; }
+
+/// Registers of a thread are ptxas's business: what the launch bounds allow is assumed.
+int registers_of(const Kernel& k) { return k.max_threads > 512 ? 64 : 128; }
+
+cudaOccDeviceProp occupancy_properties(const Chip& c) {
+  cudaOccDeviceProp p;
+  p.computeMajor = c.major;
+  p.computeMinor = c.minor;
+  p.maxThreadsPerBlock = 1024;
+  p.maxThreadsPerMultiprocessor = c.threads_per_multiprocessor;
+  p.regsPerBlock = 65536;
+  p.regsPerMultiprocessor = c.registers_per_multiprocessor;
+  p.warpSize = 32;
+  p.sharedMemPerBlock = 48 * 1024;
+  p.sharedMemPerMultiprocessor = static_cast<std::size_t>(c.shared_per_multiprocessor);
+  p.sharedMemPerBlockOptin = static_cast<std::size_t>(c.shared_per_block_optin);
+  p.numSms = c.multiprocessors;
+  p.reservedSharedMemPerBlock = 1024;
+  return p;
+}
+
+/// Blocks of one multiprocessor; 0 where it does not fit.
+int blocks_per_multiprocessor(const Function& f, int threads, std::size_t shared) {
+  const cudaOccDeviceProp p = occupancy_properties(state().device.chip);
+  cudaOccFuncAttributes a;
+  a.maxThreadsPerBlock = 1024;
+  a.numRegs = registers_of(*f.kernel);
+  a.sharedSizeBytes = f.kernel->shared_bytes;
+  a.partitionedGCConfig = PARTITIONED_GC_OFF;
+  a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+  a.maxDynamicSharedSizeBytes = static_cast<std::size_t>(f.max_dynamic_shared);
+  a.numBlockBarriers = 1;
+  cudaOccDeviceState s;
+  cudaOccResult r;
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&r, &p, &a, &s, threads, shared) != CUDA_OCC_SUCCESS) return 0;
+  return r.activeBlocksPerMultiprocessor;
+}
+
+Function* function_of(const void* stub) {
+  const auto it = state().functions.find(stub);
+  return it == state().functions.end() || it->second.kernel == nullptr ? nullptr : &it->second;
+}
+
+std::vector<std::byte> copy_parameters(const Kernel& k, void** args) {
+  std::vector<std::byte> out(k.parameter_bytes);
+  for (std::size_t n = 0; n < k.parameters.size(); ++n) {
+    std::memcpy(out.data() + k.parameters[n].offset, args[n], k.parameters[n].bytes);
+  }
+  return out;
+}
+
+cudaError_t run(const Function& f, dim3 grid, dim3 block, std::size_t shared,
+                const std::vector<std::byte>& parameters) {
+  State& s = state();
+  const LaunchConfig config{convert(grid), convert(block), static_cast<std::uint32_t>(shared)};
+  Options options = s.device.options;
+  const int per_one = blocks_per_multiprocessor(f, static_cast<int>(config.block.count()), shared);
+  options.resident_blocks = std::max(1, per_one * s.device.chip.multiprocessors);
+  LaunchResult result = launch(*f.kernel, config, parameters, s.memory, s.tracker, options);
+  ++s.device.calls.launches;
+  for (Finding& found : result.findings) s.device.findings.push_back(std::move(found));
+  if (s.device.record_launches) s.device.launches.push_back({f.kernel->name, config, std::move(result.counters)});
+  if (!result.completed) s.sticky = cudaErrorLaunchFailure;
+  return done(result.completed ? cudaSuccess : cudaErrorLaunchFailure);
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** args, std::size_t shared,
+                             cudaStream_t stream) {
+  const std::lock_guard lock(state().mutex);
+  const Function* f = function_of(stub);
+  if (f == nullptr) return done(cudaErrorInvalidDeviceFunction);
+  const auto limit = static_cast<std::size_t>(state().device.chip.shared_per_block_optin);
+  if (shared > static_cast<std::size_t>(f->max_dynamic_shared) || shared + f->kernel->shared_bytes > limit) {
+    return done(cudaErrorInvalidValue);
+  }
+  const std::uint64_t threads = convert(block).count();
+  if (threads == 0 || threads > 1024 || convert(grid).count() == 0) return done(cudaErrorInvalidConfiguration);
+  return done(enqueue(stream, [f, grid, block, shared, parameters = copy_parameters(*f->kernel, args)] {
+    return run(*f, grid, block, shared, parameters);
+  }));
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void** args) {
+  return cudaLaunchKernel(stub, config->gridDim, config->blockDim, args, config->dynamicSmemBytes, config->stream);
+}
+
+cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, int value) {
+  const std::lock_guard lock(state().mutex);
+  Function* f = function_of(stub);
+  if (f == nullptr) return done(cudaErrorInvalidDeviceFunction);
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    const int limit = state().device.chip.shared_per_block_optin - static_cast<int>(f->kernel->shared_bytes);
+    if (value < 0 || value > limit) return done(cudaErrorInvalidValue);
+    f->max_dynamic_shared = value;
+  }
+  return done(cudaSuccess);
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, const void* stub) {
+  const std::lock_guard lock(state().mutex);
+  const Function* f = function_of(stub);
+  if (f == nullptr) return done(cudaErrorInvalidDeviceFunction);
+  *out = {};
+  out->sharedSizeBytes = f->kernel->shared_bytes;
+  out->localSizeBytes = f->kernel->local_bytes;
+  out->maxThreadsPerBlock = f->kernel->max_threads != 0 ? static_cast<int>(f->kernel->max_threads) : 1024;
+  out->numRegs = registers_of(*f->kernel);
+  out->maxDynamicSharedSizeBytes = f->max_dynamic_shared;
+  return done(cudaSuccess);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* stub, int threads,
+                                                                   std::size_t shared, unsigned) {
+  const std::lock_guard lock(state().mutex);
+  const Function* f = function_of(stub);
+  if (f == nullptr) return done(cudaErrorInvalidDeviceFunction);
+  *blocks = blocks_per_multiprocessor(*f, threads, shared);
+  return done(cudaSuccess);
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* stub, int threads,
+                                                          std::size_t shared) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, stub, threads, shared, 0);
+}
+
+}  // extern "C"
