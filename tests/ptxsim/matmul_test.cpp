@@ -1,0 +1,210 @@
+// The quantized product on tensor cores: against float64 on the same weights, against its plain sibling, the same bits in
+// every order of the simulator, and what it moves.
+#include <cmath>
+#include <random>
+
+#include "catch.h"
+#include "host/repack.h"
+#include "kernels/matmul_plain.h"
+#include "kernels/matmul_quant.h"
+#include "quant/type_table.h"
+#include "runtime/device.h"
+#include "support.h"
+
+namespace ptxsim::tests {
+namespace {
+
+using namespace llminfer;  // NOLINT(google-build-using-namespace): a test
+
+struct Shape {
+  WeightType type;
+  int rows, columns_in, columns_out;
+};
+
+template <class T>
+T* to_device(const std::vector<T>& values) {
+  void* p = nullptr;
+  REQUIRE(cudaMalloc(&p, values.size() * sizeof(T)) == cudaSuccess);
+  REQUIRE(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
+  return static_cast<T*>(p);
+}
+
+/// Random weights in file order, activations, and the exact product.
+struct Problem {
+  explicit Problem(const Shape& s) : shape(s) {
+    std::mt19937 random(static_cast<unsigned>(s.rows * 7 + s.columns_in));
+    std::normal_distribution<float> normal;
+    const quant::QuantType& type = *quant::find(s.type);
+    const auto k = static_cast<std::size_t>(s.columns_in);
+    row_bytes = quant::row_bytes(s.type, k);
+    file.resize(row_bytes * static_cast<std::size_t>(s.columns_out));
+    std::vector<float> row(k);
+    for (int j = 0; j < s.columns_out; ++j) {
+      for (float& v : row) v = normal(random) / std::sqrt(static_cast<float>(s.columns_in));
+      std::byte* to = file.data() + static_cast<std::size_t>(j) * row_bytes;
+      type.pack_row(row.data(), to, k);
+      type.unpack_row(to, row.data(), k);
+      weights.insert(weights.end(), row.begin(), row.end());
+    }
+    for (int i = 0; i < s.rows * s.columns_in; ++i) in.push_back(normal(random) * (i / s.columns_in == 1 ? 1e30F : 1.0F));
+    for (int j = 0; j < s.columns_out; ++j) bias.push_back(0.25F * static_cast<float>(j % 5));
+  }
+  double exact(int r, int j) const {
+    double sum = bias[static_cast<std::size_t>(j)];
+    for (int k = 0; k < shape.columns_in; ++k) {
+      sum += static_cast<double>(in[static_cast<std::size_t>(r * shape.columns_in + k)]) *
+             static_cast<double>(weights[static_cast<std::size_t>(j * shape.columns_in + k)]);
+    }
+    return sum;
+  }
+  /// Largest error of a row by the root mean square of its exact values, over all rows.
+  double error_of(const std::vector<float>& out) const {
+    double worst = 0;
+    for (int r = 0; r < shape.rows; ++r) {
+      double squares = 0, error = 0;
+      for (int j = 0; j < shape.columns_out; ++j) {
+        const double e = exact(r, j);
+        squares += e * e;
+        error += std::pow(static_cast<double>(out[static_cast<std::size_t>(r * shape.columns_out + j)]) - e, 2);
+      }
+      worst = std::max(worst, std::sqrt(error / squares));
+    }
+    return worst;
+  }
+
+  Shape shape;
+  std::uint64_t row_bytes = 0;
+  std::vector<std::byte> file;
+  std::vector<float> weights, in, bias;
+};
+
+struct Repacked {
+  explicit Repacked(const Problem& p) : layout(cuda::fragment_layout(p.shape.type, p.shape.columns_out, p.shape.columns_in)) {
+    bytes.resize(static_cast<std::size_t>(layout.bytes));
+    const auto scales_at = static_cast<std::size_t>(layout.scales_at);
+    cuda::repack_rows(layout, p.file, p.shape.columns_out, {bytes.data(), scales_at},
+                      {bytes.data() + scales_at, bytes.size() - scales_at});
+  }
+  cuda::FragmentLayout layout;
+  std::vector<std::byte> bytes;
+};
+
+/// Runs the two kernels; the records of the launches stay in the simulated device.
+std::vector<float> run_quant(const Problem& p, const Repacked& w) {
+  cuda::FragmentsParams f;
+  f.rows = p.shape.rows;
+  f.columns = p.shape.columns_in;
+  f.blocks = static_cast<std::int32_t>(cuda::fragment_blocks(f.columns));
+  f.in = to_device(p.in);
+  f.fragments = to_device(std::vector<std::uint16_t>(static_cast<std::size_t>(cuda::fragments_bytes(f.rows, f.blocks) / 2)));
+  f.scales = to_device(std::vector<float>(static_cast<std::size_t>(f.rows + 7) / 8 * 8));
+  REQUIRE(launch(f, nullptr) == cudaSuccess);
+  cuda::MatMulQuantParams m;
+  m.levels = reinterpret_cast<const std::uint8_t*>(to_device(w.bytes));
+  m.scales = m.levels + w.layout.scales_at;
+  m.fragments = f.fragments;
+  m.row_scales = f.scales;
+  m.bias = to_device(p.bias);
+  m.rows = f.rows;
+  m.columns_out = p.shape.columns_out;
+  m.chunks = static_cast<std::int32_t>(w.layout.chunks);
+  m.blocks = static_cast<std::int32_t>(w.layout.blocks);
+  m.in_blocks = f.blocks;
+  m.type = p.shape.type;
+  std::vector<float> out(static_cast<std::size_t>(m.rows * m.columns_out));
+  m.out = to_device(out);
+  REQUIRE(launch(m, nullptr) == cudaSuccess);
+  REQUIRE(cudaMemcpy(out.data(), m.out, out.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
+  for (const void* d : {static_cast<const void*>(f.in), static_cast<const void*>(f.fragments),
+                        static_cast<const void*>(f.scales), static_cast<const void*>(m.levels),
+                        static_cast<const void*>(m.bias), static_cast<const void*>(m.out)}) {
+    cudaFree(const_cast<void*>(d));
+  }
+  return out;
+}
+
+std::vector<float> run_plain(const Problem& p) {
+  cuda::MatMulPlainParams m;
+  m.weight = reinterpret_cast<const std::uint8_t*>(to_device(p.file));
+  m.in = to_device(p.in);
+  m.bias = to_device(p.bias);
+  m.row_bytes = static_cast<std::int64_t>(p.row_bytes);
+  m.rows = p.shape.rows;
+  m.columns_in = p.shape.columns_in;
+  m.columns_out = p.shape.columns_out;
+  m.type = p.shape.type;
+  std::vector<float> out(static_cast<std::size_t>(m.rows * m.columns_out));
+  m.out = to_device(out);
+  REQUIRE(launch(m, nullptr) == cudaSuccess);
+  REQUIRE(cudaMemcpy(out.data(), m.out, out.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
+  return out;
+}
+
+void no_findings() {
+  for (const Finding& f : simulated_device().findings) FAIL_CHECK(name_of(f.check) << " " << f.source << " " << f.text);
+  simulated_device().findings.clear();
+}
+
+}  // namespace
+
+TEST_CASE("repacked weights come back as they were, in as many bytes") {
+  for (const WeightType type : {WeightType::q4_0, WeightType::q8_0}) {
+    for (const auto& [rows, columns] : {std::pair{16, 64}, {33, 96}, {1, 32}, {50, 576}}) {
+      const Problem p({type, 1, columns, rows});
+      const Repacked w(p);
+      std::vector<std::byte> back(p.file.size());
+      const auto scales_at = static_cast<std::size_t>(w.layout.scales_at);
+      cuda::unpack_rows(w.layout, {w.bytes.data(), scales_at}, {w.bytes.data() + scales_at, w.bytes.size() - scales_at},
+                        rows, back);
+      CHECK(back == p.file);
+    }
+    // Whole tiles need no padding.
+    CHECK(cuda::fragment_layout(type, 4096, 4096).bytes == static_cast<std::int64_t>(quant::row_bytes(type, 4096)) * 4096);
+  }
+}
+
+TEST_CASE("the product is right, and the same in every mode") {
+  for (const Shape& shape : {Shape{WeightType::q4_0, 1, 256, 33}, {WeightType::q4_0, 9, 96, 16}, {WeightType::q4_0, 33, 160, 17},
+                             {WeightType::q8_0, 1, 256, 33}, {WeightType::q8_0, 3, 32, 5}, {WeightType::q8_0, 40, 96, 48}}) {
+    INFO(shape.rows << " x " << shape.columns_in << " x " << shape.columns_out);
+    const Problem p(shape);
+    const Repacked w(p);
+    std::vector<float> first;
+    for (const Options& options : all_modes()) {
+      simulated_device().options = options;
+      const std::vector<float> out = run_quant(p, w);
+      if (first.empty()) first = out;
+      CHECK(out == first);
+    }
+    simulated_device().options = {};
+    CHECK(p.error_of(first) < 1e-3);
+    CHECK(p.error_of(run_plain(p)) < 1e-5);
+    no_findings();
+  }
+}
+
+TEST_CASE("what a product of one row moves and costs") {
+  for (const WeightType type : {WeightType::q4_0, WeightType::q8_0}) {
+    const Problem p({type, 1, 2048, 64});
+    const Repacked w(p);
+    simulated_device().record_launches = true;
+    simulated_device().launches.clear();
+    run_quant(p, w);
+    REQUIRE(simulated_device().launches.size() == 2);
+    const Counters& c = simulated_device().launches[1].counters;
+    simulated_device().record_launches = false;
+    const auto weight_bytes = static_cast<double>(p.file.size());
+    const double count = 2048.0 * 64.0;
+    const double activations = 2048 * 16;  // eight rows of halves, of which one is there
+    WARN(describe(type).name << ": " << static_cast<double>(c.lane_instructions) / count << " lane instructions a weight, "
+                             << 32.0 * static_cast<double>(c.global_sectors) / weight_bytes << " requested, "
+                             << 32.0 * static_cast<double>(c.unique_sectors) / (weight_bytes + activations) << " unique");
+    CHECK(32.0 * static_cast<double>(c.unique_sectors) <= 1.02 * (weight_bytes + activations + 4 * 64 * 2));
+    CHECK(static_cast<double>(c.global_wide_bytes) >= 0.85 * static_cast<double>(c.global_bytes));
+    CHECK(c.mma == 2048 / 16 * 4);
+    CHECK(static_cast<double>(c.lane_instructions) / count < 6);
+    no_findings();
+  }
+}
+
+}  // namespace ptxsim::tests
