@@ -10,6 +10,7 @@
 #include "host/errors.h"
 #include "host/executor.h"
 #include "host/kv_storage.h"
+#include "kernels/attention_mma.h"
 #include "kernels/attention_plain.h"
 #include "kernels/matmul_quant.h"
 
@@ -33,7 +34,15 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   }
   plan.fragments = align(plan.values.total);
   plan.row_scales = plan.fragments + align(static_cast<std::uint64_t>(fragments));
-  plan.bytes = plan.row_scales + (fragments > 0 ? align(4 * static_cast<std::uint64_t>(rows + 8)) : 0);
+  plan.partials = plan.row_scales + (fragments > 0 ? align(4 * static_cast<std::uint64_t>(rows + 8)) : 0);
+  std::int64_t partials = 0;
+  for (const backend::Op& op : graph.ops) {
+    const auto* a = std::get_if<backend::PagedAttention>(&op);
+    if (a == nullptr) continue;
+    const std::int32_t width = graph.states[static_cast<std::size_t>(a->slot.group)].v_width;
+    partials = std::max(partials, attention_partial_floats(limits.tokens, graph.context, a->heads, width));
+  }
+  plan.bytes = plan.partials + align(4 * static_cast<std::uint64_t>(partials));
   if (graph.logits != backend::none) {
     const auto width = static_cast<std::uint64_t>(graph.values[static_cast<std::size_t>(graph.logits)].width);
     plan.logits_bytes = core::mul_or_fail(4 * width, static_cast<std::uint64_t>(limits.outputs), "bytes of logits",

@@ -1,6 +1,9 @@
 // Each op of the graph as the parameters of its kernel.
+#include <algorithm>
+
 #include "host/executor.h"
 #include "host/repack.h"
+#include "kernels/attention_mma.h"
 #include "kernels/attention_plain.h"
 #include "kernels/elementwise.h"
 #include "kernels/embed.h"
@@ -142,7 +145,14 @@ cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
   p.scale = op.scale;
   p.cap = op.cap;
   p.full = op.mode == backend::AttentionMode::full;
-  return launch_attention_plain(p, stream());
+  if (!attention_mma_takes(p.k.type, p.v.type, p.k.width, p.v.width, p.heads / p.kv_heads)) {
+    return launch_attention_plain(p, stream());
+  }
+  std::int32_t longest = 1;
+  for (const backend::SequenceRange& r : batch_.sequences) longest = std::max(longest, r.start + r.count);
+  if (p.window > 0 && !p.full) longest = std::min(longest, p.window);
+  return launch_attention_mma(p, split_attention(p.tokens, longest), space_.memory.at<float>(program_.plan().partials),
+                              stream());
 }
 
 cudaError_t Executor::run_one(const backend::GatedActivation& op) noexcept {

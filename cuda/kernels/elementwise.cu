@@ -19,7 +19,8 @@ __device__ float apply(const ElementwiseParams& p, float a, float b) {
     case Elementwise::silu:
       return a * sigmoid(a) * b;
     case Elementwise::gelu_tanh:
-      return 0.5F * a * (1.0F + tanhf(0.79788456080286536F * (a + 0.044715F * a * a * a))) * b;
+      // 0.5 (1 + tanh(v)) is sigmoid(2 v), which keeps its digits where tanh is near -1
+      return a * sigmoid(1.5957691216057308F * (a + 0.044715F * a * a * a)) * b;
     case Elementwise::swiglu_clip: {
       const float gate = fminf(a, p.y);
       const float up = fminf(fmaxf(b, -p.y), p.y);

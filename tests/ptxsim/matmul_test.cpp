@@ -1,5 +1,5 @@
-// The quantized product on tensor cores: against float64 on the same weights, against its plain sibling, the same bits in
-// every order of the simulator, and what it moves.
+// The quantized product on tensor cores: against float64 on the same weights, against its plain sibling, the same bits
+// in every order of the simulator, and what it moves.
 #include <cmath>
 #include <random>
 
@@ -46,7 +46,8 @@ struct Problem {
       type.unpack_row(to, row.data(), k);
       weights.insert(weights.end(), row.begin(), row.end());
     }
-    for (int i = 0; i < s.rows * s.columns_in; ++i) in.push_back(normal(random) * (i / s.columns_in == 1 ? 1e30F : 1.0F));
+    for (int i = 0; i < s.rows * s.columns_in; ++i)
+      in.push_back(normal(random) * (i / s.columns_in == 1 ? 1e30F : 1.0F));
     for (int j = 0; j < s.columns_out; ++j) bias.push_back(0.25F * static_cast<float>(j % 5));
   }
   double exact(int r, int j) const {
@@ -79,7 +80,8 @@ struct Problem {
 };
 
 struct Repacked {
-  explicit Repacked(const Problem& p) : layout(cuda::fragment_layout(p.shape.type, p.shape.columns_out, p.shape.columns_in)) {
+  explicit Repacked(const Problem& p)
+      : layout(cuda::fragment_layout(p.shape.type, p.shape.columns_out, p.shape.columns_in)) {
     bytes.resize(static_cast<std::size_t>(layout.bytes));
     const auto scales_at = static_cast<std::size_t>(layout.scales_at);
     cuda::repack_rows(layout, p.file, p.shape.columns_out, {bytes.data(), scales_at},
@@ -96,7 +98,8 @@ std::vector<float> run_quant(const Problem& p, const Repacked& w) {
   f.columns = p.shape.columns_in;
   f.blocks = static_cast<std::int32_t>(cuda::fragment_blocks(f.columns));
   f.in = to_device(p.in);
-  f.fragments = to_device(std::vector<std::uint16_t>(static_cast<std::size_t>(cuda::fragments_bytes(f.rows, f.blocks) / 2)));
+  f.fragments =
+      to_device(std::vector<std::uint16_t>(static_cast<std::size_t>(cuda::fragments_bytes(f.rows, f.blocks) / 2)));
   f.scales = to_device(std::vector<float>(static_cast<std::size_t>(f.rows + 7) / 8 * 8));
   REQUIRE(launch(f, nullptr) == cudaSuccess);
   cuda::MatMulQuantParams m;
@@ -115,9 +118,9 @@ std::vector<float> run_quant(const Problem& p, const Repacked& w) {
   m.out = to_device(out);
   REQUIRE(launch(m, nullptr) == cudaSuccess);
   REQUIRE(cudaMemcpy(out.data(), m.out, out.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
-  for (const void* d : {static_cast<const void*>(f.in), static_cast<const void*>(f.fragments),
-                        static_cast<const void*>(f.scales), static_cast<const void*>(m.levels),
-                        static_cast<const void*>(m.bias), static_cast<const void*>(m.out)}) {
+  for (const void* d :
+       {static_cast<const void*>(f.in), static_cast<const void*>(f.fragments), static_cast<const void*>(f.scales),
+        static_cast<const void*>(m.levels), static_cast<const void*>(m.bias), static_cast<const void*>(m.out)}) {
     cudaFree(const_cast<void*>(d));
   }
   return out;
@@ -159,13 +162,18 @@ TEST_CASE("repacked weights come back as they were, in as many bytes") {
       CHECK(back == p.file);
     }
     // Whole tiles need no padding.
-    CHECK(cuda::fragment_layout(type, 4096, 4096).bytes == static_cast<std::int64_t>(quant::row_bytes(type, 4096)) * 4096);
+    CHECK(cuda::fragment_layout(type, 4096, 4096).bytes ==
+          static_cast<std::int64_t>(quant::row_bytes(type, 4096)) * 4096);
   }
 }
 
 TEST_CASE("the product is right, and the same in every mode") {
-  for (const Shape& shape : {Shape{WeightType::q4_0, 1, 256, 33}, {WeightType::q4_0, 9, 96, 16}, {WeightType::q4_0, 33, 160, 17},
-                             {WeightType::q8_0, 1, 256, 33}, {WeightType::q8_0, 3, 32, 5}, {WeightType::q8_0, 40, 96, 48}}) {
+  for (const Shape& shape : {Shape{WeightType::q4_0, 1, 256, 33},
+                             {WeightType::q4_0, 9, 96, 16},
+                             {WeightType::q4_0, 33, 160, 17},
+                             {WeightType::q8_0, 1, 256, 33},
+                             {WeightType::q8_0, 3, 32, 5},
+                             {WeightType::q8_0, 40, 96, 48}}) {
     INFO(shape.rows << " x " << shape.columns_in << " x " << shape.columns_out);
     const Problem p(shape);
     const Repacked w(p);
@@ -196,9 +204,11 @@ TEST_CASE("what a product of one row moves and costs") {
     const auto weight_bytes = static_cast<double>(p.file.size());
     const double count = 2048.0 * 64.0;
     const double activations = 2048 * 16;  // eight rows of halves, of which one is there
-    WARN(describe(type).name << ": " << static_cast<double>(c.lane_instructions) / count << " lane instructions a weight, "
+    WARN(describe(type).name << ": " << static_cast<double>(c.lane_instructions) / count
+                             << " lane instructions a weight, "
                              << 32.0 * static_cast<double>(c.global_sectors) / weight_bytes << " requested, "
-                             << 32.0 * static_cast<double>(c.unique_sectors) / (weight_bytes + activations) << " unique");
+                             << 32.0 * static_cast<double>(c.unique_sectors) / (weight_bytes + activations)
+                             << " unique");
     CHECK(32.0 * static_cast<double>(c.unique_sectors) <= 1.02 * (weight_bytes + activations + 4 * 64 * 2));
     CHECK(static_cast<double>(c.global_wide_bytes) >= 0.85 * static_cast<double>(c.global_bytes));
     CHECK(c.mma == 2048 / 16 * 4);

@@ -1,0 +1,44 @@
+// Attention on tensor cores, for caches of f16 and heads of 64, 80, 96, 128 or 256 values: the query heads that share a
+// KV head are the rows of one product, so that keys and values are read once for all of them.
+//
+// A long sequence is split into ranges of keys that blocks take side by side; each leaves its maximum, sum and
+// unnormalised output, and a second kernel merges them in the order of the ranges.
+#pragma once
+
+#include "kernels/attention.h"
+
+namespace llminfer::cuda {
+
+/// Whether the kernel takes heads of this kind; at most 16 query heads may share a KV head.
+inline bool attention_mma_takes(KvType k, KvType v, std::int32_t k_width, std::int32_t v_width, std::int32_t group) {
+  const bool width = k_width == 64 || k_width == 80 || k_width == 96 || k_width == 128 || k_width == 256;
+  return k == KvType::f16 && v == KvType::f16 && k_width == v_width && width && group <= 16;
+}
+
+/// How a step's keys are divided.
+struct AttentionSplit {
+  std::int32_t ranges = 1;  ///< of each query
+  std::int32_t keys = 0;    ///< of a range, a multiple of 64
+};
+
+/// Keys that are worth a block of their own.
+constexpr std::int32_t attention_least_keys = 256;
+
+/// The most (token, range) pairs that the room for partial results has to hold.
+constexpr std::int32_t attention_max_partials = 1024;
+
+/// `longest`: keys that the query with the most of them sees.
+AttentionSplit split_attention(std::int32_t tokens, std::int32_t longest);
+
+/// Floats of the room for partial results: for each (token, range, head) maximum, sum and `width` values.
+inline std::int64_t attention_partial_floats(std::int64_t tokens, std::int64_t context, std::int64_t heads,
+                                             std::int64_t width) {
+  const std::int64_t pairs = tokens * ((context + attention_least_keys - 1) / attention_least_keys);
+  return (pairs < attention_max_partials ? pairs : attention_max_partials) * heads * (width + 2);
+}
+
+/// `partials`: that many floats; unused where split.ranges is 1.
+cudaError_t launch_attention_mma(const AttentionParams& params, const AttentionSplit& split, float* partials,
+                                 cudaStream_t stream);
+
+}  // namespace llminfer::cuda
