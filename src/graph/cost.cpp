@@ -66,7 +66,7 @@ class Coster {
   }
   OpCost special(
       const RmsNorm& o) const {  // square+add, scale, weight per value; mean, eps, root, reciprocal per group
-    const std::uint64_t groups = elements(o.in) / u64(o.group);
+    const std::uint64_t groups = elements(o.in) / std::max<std::uint64_t>(u64(o.group), 1);
     return dense(weight_bytes(weight(o.weight)), 4 * elements(o.in) + 4 * groups, rows(o.in));
   }
   OpCost special(const LayerNorm& o) const {

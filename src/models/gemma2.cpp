@@ -17,8 +17,10 @@ DecoderSpec gemma2(const format::ModelFile& file, const format::HyperParameters&
   spec.activation = backend::Activation::gelu_tanh;
   // The 27B model (46 layers) divides by sqrt(width / heads) instead of sqrt(head width); files do not say so.
   const bool by_width = !hyper.attention_scale && hyper.block_count == 46;
-  if (by_width)
-    spec.attention_scale = 1.0F / std::sqrt(static_cast<float>(hyper.embedding_length / hyper.head_count(0)));
+  if (by_width) {
+    const int width = hyper.embedding_length / hyper.head_count(0);
+    spec.attention_scale = 1.0F / std::sqrt(static_cast<float>(width));
+  }
   return spec;
 }
 

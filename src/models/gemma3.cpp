@@ -15,8 +15,10 @@ DecoderSpec gemma3(const format::ModelFile& file, const format::HyperParameters&
   spec.activation = backend::Activation::gelu_tanh;
   // The 27B model (62 layers) divides by sqrt(width / heads) instead of sqrt(head width); files do not say so.
   const bool by_width = !hyper.attention_scale && hyper.block_count == 62;
-  if (by_width)
-    spec.attention_scale = 1.0F / std::sqrt(static_cast<float>(hyper.embedding_length / hyper.head_count(0)));
+  if (by_width) {
+    const int width = hyper.embedding_length / hyper.head_count(0);
+    spec.attention_scale = 1.0F / std::sqrt(static_cast<float>(width));
+  }
   // Windowed layers: base 10,000 unless the file says otherwise, and never scaled (scaling is for the full ones).
   format::RopeParameters local = hyper.rope;
   local.freq_base_swa = hyper.rope.freq_base_swa.value_or(10000.0F);
