@@ -25,10 +25,12 @@ using json = nlohmann::ordered_json;
 struct NamedPolicy {
   const char* name;
   llminfer::BatchMode mode;
+  bool prefix_cache;
 };
-constexpr std::array policies = {NamedPolicy{"fixed", llminfer::BatchMode::fixed},
-                                 NamedPolicy{"continuous", llminfer::BatchMode::continuous},
-                                 NamedPolicy{"chunked", llminfer::BatchMode::chunked}};
+constexpr std::array policies = {NamedPolicy{"fixed", llminfer::BatchMode::fixed, false},
+                                 NamedPolicy{"continuous", llminfer::BatchMode::continuous, false},
+                                 NamedPolicy{"chunked", llminfer::BatchMode::chunked, false},
+                                 NamedPolicy{"prefix", llminfer::BatchMode::chunked, true}};
 
 struct Options {
   std::string model{};
@@ -75,6 +77,7 @@ std::vector<SimulatedRun> run(Options options, const llminfer::DeviceDescription
     for (const double rate : options.rates) {
       options.traffic.rate = rate;
       options.policy.mode = policy.mode;
+      options.policy.prefix_cache = policy.prefix_cache;
       options.simulation.progress = [&](double share) {
         line.show(print("%s, %g requests/s: %3.0f %%", policy.name, rate, 100 * share));
       };
@@ -175,9 +178,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--rate", options.rates, "Requests a second on average; several, as in 1,2,4, are compared")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--policy", options.policies, "fixed, continuous, chunked or all, several by commas")
+  app.add_option("--policy", options.policies,
+                 "fixed, continuous, chunked, prefix (chunked, with the prefix cache) or all")
       ->delimiter(',')
-      ->check(CLI::IsMember({"all", "fixed", "continuous", "chunked"}))
+      ->check(CLI::IsMember({"all", "fixed", "continuous", "chunked", "prefix"}))
       ->capture_default_str();
   app.add_option("--max-sequences", options.policy.max_sequences, "Most sequences of a step")->capture_default_str();
   app.add_option("--step-tokens", options.policy.step_tokens, "Most tokens of a step, if chunked")
@@ -202,7 +206,7 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Serves simulated traffic on a described device with the library's own scheduler and pages, by several "
       "policies:\n"
-      "fixed batches, continuous batching, and continuous batching with long prompts cut into chunks.",
+      "fixed batches, continuous batching, the same with long prompts cut into chunks, and that with a prefix cache.",
       "llminfer-simulate");
   Options options;
   add_options(app, options);

@@ -104,6 +104,10 @@ std::string table(const std::vector<SimulatedRun>& runs) {
     for (const Quantiles* q : {&r.first_token, &r.between_tokens, &r.whole}) out += "  " + three(*q);
     out += print("  %4.0f%% %8lld %8lld\n", 100 * r.page_share_mean, static_cast<long long>(r.preemptions),
                  static_cast<long long>(r.queue_most));
+    if (r.reused_tokens > 0) {
+      out += print("%-*s  %.0f %% of the prompts' tokens came from the prefix cache\n", width, "",
+                   100 * static_cast<double>(r.reused_tokens) / static_cast<double>(r.prompt_tokens));
+    }
     if (r.failed > 0) {
       out += print("%-*s  %lld of %lld requests failed: the pages cannot hold them\n", width, "",
                    static_cast<long long>(r.failed), static_cast<long long>(r.requests));

@@ -53,6 +53,7 @@ struct BatchPolicy {
   BatchMode mode = BatchMode::chunked;
   int max_sequences = 32;    ///< most sequences of a step; 1 .. 4096
   int step_tokens = 512;     ///< most tokens of a step if chunked, at least max_sequences; 1 .. 65536
+  bool prefix_cache = true;  ///< as BatcherOptions::prefix_cache
   std::size_t kv_bytes = 0;  ///< for keys and values, of each replica; 0: what weights and activations leave
 };
 
@@ -85,7 +86,7 @@ struct SimulationReport {
   std::int64_t prompt_tokens = 0;    ///< of completed requests
   std::int64_t output_tokens = 0;    ///< of completed requests
   std::int64_t computed_tokens = 0;  ///< by the device, what was computed again included
-  std::int64_t reused_tokens = 0;    ///< of prompts, taken from the prefix cache
+  std::int64_t reused_tokens = 0;    ///< of prompts, taken from the prefix cache and not computed
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;
   double requests_per_second = 0;

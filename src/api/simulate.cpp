@@ -119,6 +119,7 @@ std::unique_ptr<Replica> open_replica(const Plan& plan, const DeviceDescription&
   pool.format = plan.format;
   pool.page_size = plan.page_size;
   pool.pages = plan.pages;
+  if (policy.prefix_cache) pool.prefix_cache.emplace(runtime::PrefixCacheOptions{{seed, ~seed}, {}});
   return std::make_unique<Replica>(
       runtime::simulation::ReplicaOptions{std::make_shared<runtime::Pool>(std::move(pool)), std::move(clock),
                                           policy.mode, policy.max_sequences, plan.limits.tokens},

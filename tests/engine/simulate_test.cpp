@@ -47,6 +47,7 @@ BatchPolicy policy_of(BatchMode mode, int max_sequences = 8, int step_tokens = 3
   policy.mode = mode;
   policy.max_sequences = max_sequences;
   policy.step_tokens = step_tokens;
+  policy.prefix_cache = false;
   return policy;
 }
 
@@ -168,6 +169,26 @@ TEST_CASE("simulate: chunks shorten the wait between tokens") {
   const SimulationReport whole = simulated(slow_device(), traffic, policy_of(BatchMode::continuous));
   const SimulationReport chunked = simulated(slow_device(), traffic, policy_of(BatchMode::chunked, 8, 16));
   CHECK(chunked.between_tokens.p99 < whole.between_tokens.p99);
+}
+
+TEST_CASE("simulate: shared prefixes are computed once") {
+  Traffic traffic = busy_traffic();
+  traffic.prefix_share = 0.8;
+  traffic.prefix_tokens = 40;
+  traffic.prefixes = 2;
+  BatchPolicy policy = policy_of(BatchMode::chunked);
+  const SimulationReport without = simulated(slow_device(), traffic, policy);
+  CHECK(without.reused_tokens == 0);
+  policy.prefix_cache = true;
+  const SimulationReport with = simulated(slow_device(), traffic, policy);
+  check_sane(with, traffic, 1);
+  CHECK(with.preemptions == 0);
+  CHECK(with.prompt_tokens == without.prompt_tokens);
+  CHECK(with.output_tokens == without.output_tokens);
+  CHECK(with.computed_tokens == with.prompt_tokens + with.output_tokens - with.completed - with.reused_tokens);
+  // 80 % of 300 requests, all but the first ones 40 tokens each.
+  CHECK(with.reused_tokens > 0.7 * 0.8 * 300 * 40);
+  CHECK(with.first_token.mean < without.first_token.mean);
 }
 
 TEST_CASE("simulate: what is wrong is named") {

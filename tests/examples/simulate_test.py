@@ -1,6 +1,6 @@
 """llminfer-simulate as scripts use it, on a model without weights.
 
-usage: simulate_test.py PROGRAM REPOSITORY
+usage: simulate_test.py PROGRAM REPOSITORY [day]     day: a million requests instead, some minutes
 """
 import json
 import pathlib
@@ -16,8 +16,8 @@ FOLDER = tempfile.TemporaryDirectory()
 MODEL = FOLDER.name + "/tiny.gguf"
 
 
-def call(*arguments):
-    run = subprocess.run([PROGRAM, *arguments], capture_output=True, timeout=300)
+def call(*arguments, timeout=300):
+    run = subprocess.run([PROGRAM, *arguments], capture_output=True, timeout=timeout)
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
@@ -30,7 +30,7 @@ def runs(*arguments):
 class Simulate(unittest.TestCase):
     def test_all_policies_serve_all_requests(self):
         every = runs("--rate", "100")
-        self.assertEqual([r["policy"] for r in every], ["fixed", "continuous", "chunked"])
+        self.assertEqual([r["policy"] for r in every], ["fixed", "continuous", "chunked", "prefix"])
         for r in every:
             self.assertEqual((r["requests"], r["completed"], r["failed"]), (200, 200, 0))
             self.assertEqual(r["output_tokens"], every[0]["output_tokens"])
@@ -43,6 +43,12 @@ class Simulate(unittest.TestCase):
         one = runs("--policy", "chunked")[0]
         self.assertEqual(one, runs("--policy", "chunked")[0])
         self.assertNotEqual(one, runs("--policy", "chunked", "--seed", "2")[0])
+
+    def test_prefixes_are_reused(self):
+        chunked, prefix = runs("--policy", "chunked,prefix", "--prefix-share", "0.9", "--prefix-tokens", "600")
+        self.assertEqual(chunked["reused_tokens"], 0)
+        self.assertGreater(prefix["reused_tokens"], 0.5 * 0.9 * 200 * 600)
+        self.assertLess(prefix["computed_tokens"], chunked["computed_tokens"])
 
     def test_table_names_what_was_simulated(self):
         code, out, _ = call(MODEL, "--device", DEVICE, "--requests", "50")
@@ -88,6 +94,22 @@ class Simulate(unittest.TestCase):
             self.assertIn(word, out)
 
 
+class Day(unittest.TestCase):
+    def test_a_million_requests_end_once_each(self):
+        code, out, err = call(MODEL, "--device", str(ROOT / "devices/h200.json"), "--requests", "1000000", "--rate", "11.6",
+                              "--burstiness", "2", "--daily-swing", "0.6", "--context", "16384", "--max-sequences", "128",
+                              "--step-tokens", "1024", "--policy", "chunked", "--json", timeout=3000)
+        self.assertEqual(code, 0, err)
+        report = json.loads(out)
+        day = report["runs"][0]
+        self.assertEqual((day["completed"], day["failed"], day["preemptions"]), (1000000, 0, 0))
+        self.assertAlmostEqual(day["seconds"] / 86400, 1, delta=0.02)
+        self.assertEqual(day["computed_tokens"], day["prompt_tokens"] + day["output_tokens"] - day["completed"])
+        self.assertLess(report["wall_s"], 1200)
+        print(f"{day['output_tokens']} tokens in {report['wall_s']:.0f} s")
+
+
 if __name__ == "__main__":
-    subprocess.run([sys.executable, ROOT / "scripts/shape_model.py", "tiny", MODEL], check=True)
-    unittest.main(argv=sys.argv[:1])
+    day = sys.argv[3:] == ["day"]
+    subprocess.run([sys.executable, ROOT / "scripts/shape_model.py", "llama-3.1-8b" if day else "tiny", MODEL], check=True)
+    unittest.main(argv=[sys.argv[0], "Day" if day else "Simulate"])

@@ -86,9 +86,10 @@ void Replica::plan() noexcept {
     ScheduledRequest& view = request.view;
     view.ready = true;
     view.tokens = request.sequence->size();
-    view.computed = request.sequence->computed();
     view.missing = request.sequence->missing_pages(view.tokens);
+    view.computed = request.sequence->computed();
     view.pages = request.sequence->pages();
+    if (!view.running && view.computed == 0) view.missing -= request.sequence->prefix_in_use();
     views_.push_back(view);
   }
   schedule(limits_, {views_, pool_->free_pages(), steps_}, schedule_);
@@ -106,9 +107,12 @@ void Replica::apply_plan() noexcept {
     Request& request = live_[static_cast<std::size_t>(i)];
     request.view.running = true;
     ++running_;
+    const std::int32_t reused = request.sequence->adopt_prefix();
+    request.charged = std::max(request.charged, reused);
     if (request.started) continue;
     request.started = true;
     --queued_;
+    tally_.reused_tokens += reused;
     tally_.queue_time.add(now_ns() - request.arrival.time_ns);
   }
   for (const std::int32_t i : schedule_.fail) {
@@ -127,9 +131,10 @@ void Replica::build_step() {
     Sequence& sequence = *live_[static_cast<std::size_t>(item.request)].sequence;
     const Shortage shortage = sequence.reserve(sequence.size());
     if (shortage.kind == Shortage::Kind::device) core::fail(ErrorCode::device_lost, "the device could not copy a page");
-    if (shortage.kind != Shortage::Kind::none) continue;  // the next plan sees the true numbers
-    const bool last = item.count == sequence.size() - sequence.computed();
-    step_.items.push_back({&sequence, item.count, last ? RowsWanted::last : RowsWanted::none});
+    if (shortage.kind != Shortage::Kind::none) continue;              // the next plan sees the true numbers
+    const std::int32_t left = sequence.size() - sequence.computed();  // less than planned where a prefix was found
+    const std::int32_t count = std::min(item.count, left);
+    step_.items.push_back({&sequence, count, count == left ? RowsWanted::last : RowsWanted::none});
     stepped_.push_back(static_cast<std::size_t>(item.request));
   }
 }
