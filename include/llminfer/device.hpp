@@ -19,9 +19,9 @@ class Backend;
 
 struct CpuOptions {
   int threads = 0;           ///< 1 .. 1024; 0: the cores that affinity and cgroup grant this process
-  std::string isa = "auto";  ///< which kernels: "auto" (the best there is), "portable", "avx2"; one that the processor
-                             ///< lacks is Error unavailable
-  bool huge_pages = true;    ///< ask for huge pages behind weights; ignored where there are none
+  std::string isa = "auto";  ///< which kernels: "auto" (the best there is), "portable", "avx2", "avxvnni", "avx512";
+                             ///< one that the processor lacks is Error unavailable
+  bool huge_pages = true;  ///< ask for huge pages behind weights; ignored where there are none
 };
 
 /// (any thread) A device with its memory and threads. Copies share them; steps of models on one Device take turns.
@@ -32,8 +32,9 @@ class LLMINFER_API Device {
   static Result<Device> cpu(CpuOptions options = {});
   /// Slow, single-threaded float32 arithmetic that the other devices are compared with.
   static Result<Device> reference();
-  /// A device that computes nothing: its steps end at once, its tokens are a hash of `seed` and the history, weights are
-  /// not read and no memory is taken. Model::plan_memory tells what the described device would hold; see also simulate().
+  /// A device that computes nothing: its steps end at once, its tokens are a hash of `seed` and the history, weights
+  /// are not read and no memory is taken. Model::plan_memory tells what the described device would hold; see also
+  /// simulate().
   static Result<Device> simulated(const DeviceDescription& description, std::uint64_t seed = 0);
   /// A caller's own implementation of <llminfer/backend/backend.hpp>. Error: invalid_argument for null.
   static Result<Device> wrap(std::shared_ptr<backend::Backend> backend);

@@ -1,8 +1,12 @@
 #include "device/cpu/kernels.h"
 
+#include <array>
+
 #include "core/cpu_info.h"
 #include "core/fail.h"
 #include "device/cpu/avx2/avx2.h"
+#include "device/cpu/avx512/avx512.h"
+#include "device/cpu/avxvnni/avxvnni.h"
 #include "device/cpu/portable/float_kernels.h"
 #include "device/cpu/target.h"
 
@@ -15,10 +19,6 @@ Kernels portable_kernels() noexcept {
   portable::add_float_kernels(kernels);
   portable::add_matmul_kernels(kernels);
   return kernels;
-}
-
-bool has_avx2(const core::CpuFeatures& features) noexcept {
-  return LLMINFER_CPU_X86 != 0 && features.avx2 && features.fma && features.f16c;
 }
 
 /// Begins as the portable table, so that what has no AVX2 version still works.
@@ -35,6 +35,43 @@ Kernels avx2_kernels() noexcept {
   return kernels;
 }
 
+/// AVX2 with the products of tiles by VNNI on 256 bits.
+Kernels avxvnni_kernels() noexcept {
+  Kernels kernels = avx2_kernels();
+  kernels.name = "avxvnni";
+#if LLMINFER_CPU_X86
+  avxvnni::add_vnni(kernels);
+#endif
+  return kernels;
+}
+
+/// AVX2 with the products of tiles by VNNI on 512 bits.
+Kernels avx512_kernels() noexcept {
+  Kernels kernels = avx2_kernels();
+  kernels.name = "avx512";
+#if LLMINFER_CPU_X86
+  avx512::add_vnni(kernels);
+#endif
+  return kernels;
+}
+
+/// An instruction set by name, whether this processor and build have it. In falling order of speed.
+struct InstructionSet {
+  std::string_view name;
+  bool here = false;
+  Kernels (*kernels)() noexcept = nullptr;
+};
+
+std::array<InstructionSet, 4> instruction_sets() {
+  const core::CpuFeatures f = core::detect_cpu().features;
+  const bool avx2 = LLMINFER_CPU_X86 != 0 && f.avx2 && f.fma && f.f16c;
+  const bool avx512 = avx2 && f.avx512f && f.avx512bw && f.avx512dq && f.avx512vl && f.avx512_vnni;
+  return {{{"avx512", avx512, avx512_kernels},
+           {"avxvnni", avx2 && f.avx_vnni, avxvnni_kernels},
+           {"avx2", avx2, avx2_kernels},
+           {"portable", true, portable_kernels}}};
+}
+
 }  // namespace
 
 UnpackArgs unpack_args(const PackedShape& shape, const std::byte* panel, std::int64_t first, std::int64_t blocks,
@@ -46,14 +83,14 @@ UnpackArgs unpack_args(const PackedShape& shape, const std::byte* panel, std::in
 }
 
 Kernels choose_kernels(std::string_view name) {
-  const bool avx2 = has_avx2(core::detect_cpu().features);
-  if (name == "auto") return avx2 ? avx2_kernels() : portable_kernels();
-  if (name == "portable") return portable_kernels();
-  if (name == "avx2") {
-    if (!avx2) core::fail(ErrorCode::unavailable, "isa: this processor or build has no \"avx2\"");
-    return avx2_kernels();
+  for (const InstructionSet& set : instruction_sets()) {
+    if (name == "auto" && set.here) return set.kernels();
+    if (name != set.name) continue;
+    if (!set.here) core::fail(ErrorCode::unavailable, "isa: this processor or build has no \"{}\"", name);
+    return set.kernels();
   }
-  core::fail(ErrorCode::invalid_argument, "isa: \"{}\" is unknown; known are auto, portable, avx2", name);
+  core::fail(ErrorCode::invalid_argument, "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512",
+             name);
 }
 
 }  // namespace llminfer::cpu

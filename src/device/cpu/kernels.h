@@ -119,6 +119,7 @@ struct Kernels {
   void (*gemv[17])(const PackedShape& shape, const std::byte* panel, const QuantColumn& column) = {};
   /// Panel times a few columns, without a slab; null where that is not faster. Indexed by WeightType.
   void (*few[17])(const FewArgs& args) = {};
+  std::int64_t most_few = 12;  ///< columns up to which `few` is faster
   /// Slab times a few columns. Indexed by SlabKind (real: null).
   void (*tile[slab_kinds])(const TileArgs& args) = {};
   /// c[r][0..15] = (add ? c[r][0..15] : 0) + sum over k in rising order of a[r][k] * b[k * b_stride + 0..15], for

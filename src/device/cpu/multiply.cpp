@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::int64_t chunk_bytes = 256 * 1024;  // of columns: half of a common L2 cache
 constexpr std::size_t slab_part = 20 * 1024;      // bytes of a slab that stay in the L1 cache
-constexpr std::int64_t most_few = 12;             // columns up to which Kernels::few is faster than a slab
 
 /// Results of one panel for a few columns go straight to the output when the panel is whole, else through here.
 struct Spill {
@@ -61,7 +60,7 @@ class Multiplier {
       real(packed, index, first, last);
     } else if (last - first == 1 && kernels_.gemv[type_index()] != nullptr) {
       one(packed, index, first);
-    } else if (last - first <= most_few && kernels_.few[type_index()] != nullptr) {
+    } else if (last - first <= kernels_.most_few && kernels_.few[type_index()] != nullptr) {
       few(packed, index, first, last);
     } else {
       quantized(packed, index, first, last);

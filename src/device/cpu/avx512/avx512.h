@@ -1,0 +1,10 @@
+// Declarations that the AVX-512 table gathers from its files. Over the AVX2 table, which it begins as.
+#pragma once
+
+#include "device/cpu/kernels.h"
+
+namespace llminfer::cpu::avx512 {
+
+void add_vnni(Kernels& kernels) noexcept;
+
+}  // namespace llminfer::cpu::avx512
