@@ -53,7 +53,7 @@ Status Executor::fill(const Pool& pool, const StepPlan& plan) noexcept {
     const auto first = static_cast<std::int32_t>(tokens_.size());
     ranges_.push_back({first, item.count, s.computed(), 0});
     for (std::int32_t i = 0; i < item.count; ++i) {
-      tokens_.push_back(s.tokens()[static_cast<std::size_t>(s.computed() + i)]);
+      tokens_.push_back(s.tokens()[static_cast<std::size_t>(s.computed()) + static_cast<std::size_t>(i)]);
       positions_.push_back(s.computed() + i);
       const bool wanted = item.rows == RowsWanted::all || (item.rows == RowsWanted::last && i + 1 == item.count);
       if (wanted) output_rows_.push_back(first + i);
