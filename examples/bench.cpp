@@ -10,7 +10,6 @@
 
 #include "bench/batch.h"
 #include "bench/measure.h"
-#include "common/bandwidth.h"
 #include "common/format.h"
 #include "common/interrupt.h"
 #include "common/model_options.h"
@@ -60,7 +59,7 @@ std::uint64_t weights_read(const Options& options, const llminfer::Model& model)
 
 // Each round has all runs, so that what disturbs the machine for a while disturbs the ratios less.
 Rounds measure(const Options& options, const llminfer::Model& model, int threads, const std::stop_token& stop) {
-  ReadBandwidth bandwidth(threads);
+  const auto processor = llminfer::Device::cpu({.threads = threads}).value();
   ProgressLine line(options.model.progress);
   Rounds rounds;
   rounds.batch.resize(options.batch.size());
@@ -69,10 +68,10 @@ Rounds measure(const Options& options, const llminfer::Model& model, int threads
     if (options.prompt > 0) rounds.prefill.push_back(prefill_speed(model, options.prompt, stop));
     if (options.generate > 0) {
       rounds.decode.push_back(decode_speed(model, options.depth, options.generate, stop));
-      rounds.bandwidth.push_back(bandwidth.measure());
+      rounds.bandwidth.push_back(llminfer::measure_ceilings(processor, {.seconds = 0.3}).value().all().read.best);
     }
     for (std::size_t i = 0; i < options.batch.size(); ++i) {
-      rounds.batch[i].push_back(batch_speed(model, options.batch[i], stop));
+      rounds.batch[i].push_back(batch_speeds(model, {.sequences = options.batch[i]}, 1, stop).front());
     }
   }
   return rounds;
@@ -181,7 +180,7 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Measures how fast a model loads, reads a prompt and generates, and how much of the memory's speed that is.\n"
-      "Read bandwidth is measured in the same rounds: as many threads as the model has read a buffer of 512 MiB.",
+      "Read bandwidth is measured in the same rounds: as many threads as the model has read a buffer of 256 MiB.",
       "llminfer-bench");
   Options options;
   add_options(app, options);

@@ -10,45 +10,66 @@
 namespace examples {
 namespace {
 
-constexpr int context = batch_prompt + batch_generate + 1;
-
 // With its prompt computed but for the last token.
-llminfer::Session session_of(llminfer::Batcher& batcher, const llminfer::Model& model, int index,
+llminfer::Session session_of(llminfer::Batcher& batcher, const llminfer::Model& model, const BatchRun& run, int index,
                              const std::stop_token& stop) {
-  llminfer::Session session = batcher.open_session({.context = context}).value();
+  llminfer::Session session = batcher.open_session({.context = run.prompt + run.generate + 1}).value();
   const std::vector<llminfer::Token> tokens =
-      some_tokens(model.tokenizer(), batch_prompt, static_cast<unsigned>(index) + 10);
-  session.append(std::span(tokens).first(batch_prompt - 1)).value();
+      some_tokens(model.tokenizer(), run.prompt, static_cast<unsigned>(index) + 10);
+  session.append(std::span(tokens).first(tokens.size() - 1)).value();
   session.prefill(stop).value();
   session.append(std::span(tokens).last(1)).value();
   return session;
 }
 
-}  // namespace
-
-double batch_speed(const llminfer::Model& model, int sequences, const std::stop_token& stop) {
-  llminfer::BatcherOptions options;
-  constexpr int page = 64;  // at most so many tokens in a page, and one to spare for each sequence
-  options.kv_bytes = static_cast<std::size_t>(model.info().memory.kv_per_token) * (context + 2 * page) *
-                     static_cast<std::size_t>(sequences);
-  options.max_sequences = sequences;
-  options.step_tokens = sequences;
-  options.pieces_ahead = batch_generate;
-  llminfer::Batcher batcher = llminfer::Batcher::start(model, options).value();
-  std::vector<llminfer::Session> sessions;
-  for (int i = 0; i < sequences; ++i) sessions.push_back(session_of(batcher, model, i, stop));
+// Seconds until all have their tokens; then they are as before.
+double generate_all(llminfer::Batcher& batcher, std::vector<llminfer::Session>& sessions, const BatchRun& run,
+                    const std::stop_token& stop) {
   std::vector<llminfer::Generator> generators;
   const Stopwatch watch;
   for (llminfer::Session& session : sessions) {
     generators.push_back(
-        batcher.submit(std::move(session), {.max_tokens = batch_generate, .ignore_end_of_text = true}).value());
+        batcher.submit(std::move(session), {.max_tokens = run.generate, .ignore_end_of_text = true}).value());
   }
   for (llminfer::Generator& generator : generators) {
     const auto outcome = generator.run([](const llminfer::Piece&) { return true; }, stop).value();
-    if (outcome.new_tokens == batch_generate) continue;
+    if (outcome.new_tokens == run.generate) continue;
     llminfer::throw_error({llminfer::ErrorCode::cancelled, "a sequence ended early", "Generator::run"});
   }
-  return sequences * batch_generate / watch.seconds();
+  const double seconds = watch.seconds();
+  sessions.clear();
+  for (llminfer::Generator& generator : generators) {
+    llminfer::Session session = std::move(generator).release().value();
+    const llminfer::Token last = session.tokens()[static_cast<std::size_t>(run.prompt) - 1];
+    session.rewind(run.prompt - 1).value();
+    session.append(std::span(&last, 1)).value();
+    sessions.push_back(std::move(session));
+  }
+  return seconds;
+}
+
+}  // namespace
+
+std::vector<double> batch_speeds(const llminfer::Model& model, const BatchRun& run, int rounds,
+                                 const std::stop_token& stop, llminfer::Profile profile) {
+  llminfer::BatcherOptions options;
+  constexpr int page = 64;  // at most so many tokens in a page, and one to spare for each sequence
+  options.kv_bytes = static_cast<std::size_t>(model.info().memory.kv_per_token) *
+                     static_cast<std::size_t>(run.prompt + run.generate + 1 + 2 * page) *
+                     static_cast<std::size_t>(run.sequences);
+  options.max_sequences = run.sequences;
+  options.step_tokens = run.sequences;
+  options.pieces_ahead = run.generate;
+  options.profile = profile;
+  llminfer::Batcher batcher = llminfer::Batcher::start(model, options).value();
+  std::vector<llminfer::Session> sessions;
+  for (int i = 0; i < run.sequences; ++i) sessions.push_back(session_of(batcher, model, run, i, stop));
+  if (!profile.empty()) profile.reset().value();
+  std::vector<double> speeds;
+  for (int round = 0; round < rounds; ++round) {
+    speeds.push_back(run.sequences * run.generate / generate_all(batcher, sessions, run, stop));
+  }
+  return speeds;
 }
 
 }  // namespace examples

@@ -3,14 +3,22 @@
 
 #include <llminfer/model.hpp>
 #include <stop_token>
+#include <vector>
 
 namespace examples {
 
 constexpr int batch_prompt = 128;   // tokens of each sequence's prompt
 constexpr int batch_generate = 64;  // new tokens of each sequence
 
-/// Tokens per second of all sequences together: `sequences` prompts, computed before the clock starts, then
-/// batch_generate greedy tokens of each. The model must be loaded for as many sequences.
-double batch_speed(const llminfer::Model& model, int sequences, const std::stop_token& stop);
+struct BatchRun {
+  int sequences = 1;
+  int prompt = batch_prompt;
+  int generate = batch_generate;
+};
+
+/// Tokens per second of all sequences together, `rounds` times: the prompts, computed once before the clock starts,
+/// then greedy tokens of each. The model must be loaded for as many sequences. `profile`: records what is timed.
+std::vector<double> batch_speeds(const llminfer::Model& model, const BatchRun& run, int rounds,
+                                 const std::stop_token& stop, llminfer::Profile profile = {});
 
 }  // namespace examples

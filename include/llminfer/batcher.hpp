@@ -13,6 +13,7 @@
 #include <llminfer/export.hpp>
 #include <llminfer/generator.hpp>
 #include <llminfer/model.hpp>
+#include <llminfer/profile.hpp>
 #include <llminfer/session.hpp>
 
 namespace llminfer {
@@ -27,6 +28,7 @@ struct BatcherOptions {
   bool prefix_cache = true;  ///< requests share what they have in common at the beginning of their histories, if it is
                              ///< still in memory; see GenerateOptions::salt
   int pieces_ahead = 256;    ///< most pieces of a request that wait for its client, 1 .. 65,536; then it alone pauses
+  Profile profile{};         ///< records the batcher's work; empty: none
 };
 
 /// Names a request that was submitted with callbacks. Copies name the same one. (any thread)

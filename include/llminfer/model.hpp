@@ -14,6 +14,7 @@
 #include <llminfer/export.hpp>
 #include <llminfer/kv_type.hpp>
 #include <llminfer/model_source.hpp>
+#include <llminfer/profile.hpp>
 #include <llminfer/sampling.hpp>
 #include <llminfer/tokenizer.hpp>
 #include <llminfer/weight_type.hpp>
@@ -39,6 +40,7 @@ struct SessionOptions {
   int context = 0;           ///< most tokens of the session; 0: the model's context
   std::size_t kv_bytes = 0;  ///< budget for cached keys and values; 0: just enough for one sequence of `context`
                              ///< tokens. More makes room for forks
+  Profile profile{};         ///< records this session's work, but not that of its forks; empty: none
 };
 
 /// Bytes, known before anything is allocated. What is then taken agrees within 2 %.

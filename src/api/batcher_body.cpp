@@ -40,7 +40,8 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const Batcher
 }
 
 std::shared_ptr<runtime::BatchEngine> make_engine(const Model::Body& model, const BatcherOptions& options,
-                                                  std::shared_ptr<const runtime::Clock> clock) {
+                                                  std::shared_ptr<const runtime::Clock> clock,
+                                                  std::shared_ptr<profile::Recorder> recorder) {
   check(options, model);
   runtime::BatchEngineOptions engine;
   engine.pool = make_pool(model, options);
@@ -49,13 +50,17 @@ std::shared_ptr<runtime::BatchEngine> make_engine(const Model::Body& model, cons
   engine.step_tokens = options.step_tokens;
   engine.queue = static_cast<std::size_t>(options.queue);
   engine.clock = std::move(clock);
+  engine.recorder = std::move(recorder);
   return std::make_shared<runtime::BatchEngine>(std::move(engine));
 }
 
 }  // namespace
 
 Batcher::Body::Body(Model model_in, BatcherOptions options_in, std::shared_ptr<const runtime::Clock> clock)
-    : model(std::move(model_in)), options(options_in), engine(make_engine(*model.body(), options, std::move(clock))) {
+    : model(std::move(model_in)),
+      profiled(options_in.profile, *model.body(), options_in.kv_bytes),
+      options(std::move(options_in)),
+      engine(make_engine(*model.body(), options, std::move(clock), profiled.recorder())) {
   thread_ = std::make_unique<core::Thread>([loop = engine] { loop->run(); });
 }
 

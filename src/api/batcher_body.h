@@ -48,6 +48,7 @@ class Batcher::Body {
   void submit(const Group& group) const { submit(group.sessions, group.requests); }
 
   const Model model;
+  const api::ProfileUse profiled;
   const BatcherOptions options;
   const std::shared_ptr<runtime::BatchEngine> engine;
 

@@ -77,6 +77,7 @@ Result<void> SoloGenerator::advance(const std::stop_token& stop) {
     if (computed == Session::Body::End::deadline) generation_.end(Finish::deadline);
     if (computed != Session::Body::End::done) return {};
     const runtime::PoolLock lock(*session_->pool);
+    const profile::PartScope sampling(session_->recorder(), profile::Part::sampling, profile::Part::outside);
     return generation_.step(session_->logits(), session_->sampler, *session_->sequence);
   });
 }

@@ -82,7 +82,13 @@ Result<Session> Session::open(const Model& model, SessionOptions options) {
     const Model::Body& m = *model.body();
     std::shared_ptr<runtime::Pool> pool = make_pool(m, options);
     const int context = options.context > 0 ? options.context : m.graph->context;
-    return Session(std::make_shared<Body>(model, std::move(pool), context));
+    std::uint64_t kv_bytes = 0;
+    for (std::size_t g = 0; g < pool->groups(); ++g) {
+      kv_bytes += static_cast<std::uint64_t>(pool->pages(g).size()) * m.needs.page_bytes[g];
+    }
+    auto body = std::make_shared<Body>(model, std::move(pool), context);
+    body->profiled.emplace(options.profile, m, kv_bytes);
+    return Session(std::move(body));
   });
 }
 

@@ -48,13 +48,14 @@ Session::Body::~Body() {
 
 backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, std::span<float> out,
                                    const std::stop_token& stop, backend::StopFlag& flag) {
+  const profile::PartScope part(recorder(), profile::Part::scheduling, profile::Part::outside);
   const std::stop_callback on_stop(stop, [&flag] { flag.request(); });
   plan_.items.assign(1, {sequence.get(), count, wanted});
   backend::StepOutputs outputs;
   outputs.values = out;
   const runtime::PoolLock lock(*pool);
   require_room(sequence->reserve(sequence->computed() + count));
-  return pool->executor().run(*pool, plan_, outputs, flag);
+  return pool->executor().run(*pool, plan_, outputs, flag, recorder());
 }
 
 Session::Body::End Session::Body::compute(const std::stop_token& stop, backend::StopFlag& flag,

@@ -8,6 +8,7 @@
 #include <stop_token>
 
 #include "api/model_body.h"
+#include "api/profile_body.h"
 #include "core/memory.h"
 #include "runtime/executor.h"
 #include "runtime/pool.h"
@@ -55,6 +56,9 @@ class Session::Body {
   int logits_at = 0;        ///< length of the history that row 0 belongs to; 0: none
   runtime::SamplerWorkspace sampler;
   bool generating = false;  ///< a Generator has not ended
+  std::optional<api::ProfileUse> profiled;
+
+  profile::Recorder* recorder() const noexcept { return profiled ? profiled->recorder().get() : nullptr; }
 
  private:
   backend::Status run(int count, runtime::RowsWanted wanted, std::span<float> out, const std::stop_token& stop,

@@ -27,16 +27,15 @@ class Coster {
     const Op& op = graph_.ops[index_];
     OpCost cost = std::visit([this](const auto& o) { return special(o); }, op);
     const OpIo io = io_of(op);
-    for (const ValueId id : io.in) {
-      if (id != none && !seen_before(io, id)) cost.activation_bytes += value_bytes(id);
+    for (std::size_t i = 0; i < io.in.size(); ++i) {
+      const bool again = std::find(io.in.begin(), io.in.begin() + i, io.in[i]) != io.in.begin() + i;
+      if (io.in[i] != none && !again) cost.activation_bytes += value_bytes(io.in[i]);
     }
     if (io.out != none) cost.activation_bytes += value_bytes(io.out);
     return cost;
   }
 
  private:
-  static bool seen_before(const OpIo& io, ValueId id) { return io.in[1] == id && io.in[0] == id; }
-
   std::uint64_t rows(ValueId id) const {
     const bool tokens = graph_.values[static_cast<std::size_t>(id)].rows == Rows::tokens;
     return tokens ? u64(batch_.tokens()) : u64(batch_.outputs);
@@ -70,7 +69,8 @@ class Coster {
     return dense(weight_bytes(weight(o.weight)), 4 * elements(o.in) + 4 * groups, rows(o.in));
   }
   OpCost special(const LayerNorm& o) const {
-    return dense(weight_bytes(weight(o.weight)) + optional_bytes(o.bias), 7 * elements(o.in) + 5 * rows(o.in),
+    const std::uint64_t each = o.bias == none ? 6 : 7;  // mean, difference, square+add, scale, weight, bias
+    return dense(weight_bytes(weight(o.weight)) + optional_bytes(o.bias), each * elements(o.in) + 5 * rows(o.in),
                  rows(o.in));
   }
   OpCost special(const MatMul& o) const {
@@ -99,6 +99,9 @@ class Coster {
       const VisibleKeys seen = visible_keys(s, g.window);
       c.kv_read_bytes += seen.distinct * u64(g.heads) * row;
       pairs += seen.pairs;
+      if (o.mode == AttentionMode::full && s.count > 1) {  // and the keys after its own
+        pairs += u64(std::int64_t{s.count} * (s.count - 1) / 2);
+      }
     }
     // Per query, head and key: dot products with K and V, scale, subtract maximum, exponential, sum; the cap adds
     // three.
@@ -134,21 +137,32 @@ class Coster {
     c.flops = flops;
     return c;
   }
-  OpCost special(const MoeRoute& o) const {  // softmax over all, selection by comparison is free, normalise and scale
-    const std::uint64_t per_row =
-        4 * u64(o.experts) + (o.normalize ? 2 * u64(o.used) : 0) + (o.scale == 1.0F ? 0 : u64(o.used));
+  /// Softmax takes four operations a value (difference, exponential, sum, quotient), sigmoid three; choosing by
+  /// comparison is free.
+  OpCost special(const MoeRoute& o) const {
+    const std::uint64_t all = u64(o.experts), used = u64(o.used);
+    const bool selected = o.gating == Gating::softmax_selected;
+    std::uint64_t per_row = selected ? 4 * used : o.gating == Gating::sigmoid ? 3 * all : 4 * all;
+    if (o.selection_bias != none) per_row += all;
+    if (o.normalize && !selected) per_row += 2 * used;
+    if (o.scale != 1.0F) per_row += used;
     return dense(optional_bytes(o.selection_bias), rows(o.in) * per_row, rows(o.in));
   }
   OpCost special(const MoeMatMul& o) const {
     const Weight& w = weight(o.weight);
     const std::uint64_t hit = experts_hit(w, o, rows(o.in));
     OpCost c;
+    c.activation_bytes -= value_bytes(o.route) / 2;  // reads the ids alone
     c.weight_bytes = hit * u64(w.rows) * row_bytes(w);
     if (o.bias != none) c.weight_bytes += hit * u64(w.rows) * sizeof(float);
     c.flops = rows(o.in) * u64(o.used) * u64(w.rows) * (2 * u64(w.columns) + (o.bias == none ? 0 : 1));
     return c;
   }
-  OpCost special(const MoeCombine& o) const { return simple(2 * elements(o.in)); }
+  OpCost special(const MoeCombine& o) const {
+    OpCost c = simple(2 * elements(o.in));
+    c.activation_bytes -= value_bytes(o.route) / 2;  // reads the weights alone
+    return c;
+  }
 
   std::uint64_t experts_hit(const Weight& w, const MoeMatMul& o, std::uint64_t n) const {
     if (n == 0) return 0;

@@ -25,6 +25,7 @@ BatchEngine::BatchEngine(BatchEngineOptions options)
     : pool_(std::move(options.pool)),
       clock_(std::move(options.clock)),
       started_(clock_->now()),
+      recorder_(std::move(options.recorder)),
       limits_(scheduler_limits(*pool_, options)),
       capacity_(options.queue + 4 * static_cast<std::size_t>(options.max_sequences)),
       queue_limit_(options.queue),
@@ -51,6 +52,7 @@ void BatchEngine::run() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     thread_ = std::this_thread::get_id();
   }
+  const profile::PartScope part(recorder_.get(), profile::Part::scheduling, profile::Part::outside);
   for (;;) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -67,6 +69,7 @@ void BatchEngine::run() noexcept {
     if (!step_.items.empty()) {
       run_step();
     } else if (schedule_.empty()) {
+      const profile::PartScope waiting(recorder_.get(), profile::Part::idle, profile::Part::scheduling);
       std::unique_lock<std::mutex> lock(mutex_);
       wait_for_work(lock);
     }
@@ -90,6 +93,8 @@ void BatchEngine::wait_for_work(std::unique_lock<std::mutex>& lock) noexcept {
 }
 
 void BatchEngine::call_ends() noexcept {
+  if (ending_.empty()) return;
+  const profile::PartScope outside(recorder_.get(), profile::Part::outside, profile::Part::scheduling);
   for (auto& request : ending_) {
     if (!request->sink) continue;
     if (request->error) {

@@ -25,7 +25,8 @@ struct BatchEngineOptions {
   std::shared_ptr<core::Memory> memory{};  ///< of logits and the sampler's workspace
   std::int32_t max_sequences = 0;
   std::int32_t step_tokens = 0;
-  std::size_t queue = 0;  ///< most requests that wait for their first step
+  std::size_t queue = 0;                          ///< most requests that wait for their first step
+  std::shared_ptr<profile::Recorder> recorder{};  ///< null: none
   std::shared_ptr<const Clock> clock = std::make_shared<const SteadyClock>();  ///< of deadlines and statistics
 };
 
@@ -103,6 +104,7 @@ class BatchEngine {
   const std::shared_ptr<Pool> pool_;
   const std::shared_ptr<const Clock> clock_;
   const Clock::time_point started_;
+  const std::shared_ptr<profile::Recorder> recorder_;
   const SchedulerLimits limits_;
   const std::size_t capacity_;
   const std::size_t queue_limit_;

@@ -109,7 +109,7 @@ void BatchEngine::run_step() noexcept {
   {
     const std::lock_guard<std::mutex> lock(pool_->mutex());
     const Clock::time_point start = clock_->now();
-    status = pool_->executor().run(*pool_, step_, outputs, step_stop_);
+    status = pool_->executor().run(*pool_, step_, outputs, step_stop_, recorder_.get());
     now = clock_->now();
     counts_.step_time.add(elapsed(start, now));
   }
@@ -117,6 +117,7 @@ void BatchEngine::run_step() noexcept {
   if (!status.ok() && status.code == ErrorCode::cancelled) return;
   const auto width = static_cast<std::size_t>(pool_->graph().vocabulary);
   std::size_t row = 0;
+  const profile::PartScope sampling(recorder_.get(), profile::Part::sampling, profile::Part::scheduling);
   for (std::size_t k = 0; k < stepped_.size(); ++k) {
     if (!status.ok()) {
       end_with(*live_[stepped_[k]], make_error(status.code, status.message));
@@ -176,7 +177,10 @@ void BatchEngine::count_token(BatchRequest& request, Clock::time_point now) noex
 void BatchEngine::hand_out(BatchRequest& request) noexcept {
   while (const Generation::Waiting* front = request.generation.front()) {
     const Piece piece = request.generation.piece_of(*front);
-    const Result<bool> more = core::guard("Batcher", [&] { return request.sink->on_piece(piece); });
+    const Result<bool> more = core::guard("Batcher", [&] {
+      const profile::PartScope outside(recorder_.get(), profile::Part::outside, profile::Part::sampling);
+      return request.sink->on_piece(piece);
+    });
     request.generation.pop_front();
     request.first_token_out = true;
     ++request.outcome.new_tokens;

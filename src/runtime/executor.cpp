@@ -68,15 +68,31 @@ Status Executor::fill(const Pool& pool, const StepPlan& plan) noexcept {
   return {};
 }
 
-Status Executor::run(Pool& pool, const StepPlan& plan, const backend::StepOutputs& outputs,
-                     const backend::StopFlag& stop, backend::ProfileSink* profile) noexcept {
-  Status status = fill(pool, plan);
-  if (!status.ok()) return status;
-  const backend::StepBatch batch{tokens_, positions_, ranges_, tables_, output_rows_};
-  status = pool.program().run(batch, pool.storage(), pool.workspace(), outputs, stop, profile);
+backend::StepBatch Executor::batch() const noexcept { return {tokens_, positions_, ranges_, tables_, output_rows_}; }
+
+Status Executor::finish(const StepPlan& plan, Status status) noexcept {
   if (!status.ok()) return status;
   for (const StepItem& item : plan.items) item.sequence->commit(item.count);
   return status;
+}
+
+Status Executor::run(Pool& pool, const StepPlan& plan, const backend::StepOutputs& outputs,
+                     const backend::StopFlag& stop, backend::ProfileSink* profile) noexcept {
+  const Status filled = fill(pool, plan);
+  if (!filled.ok()) return filled;
+  return finish(plan, pool.program().run(batch(), pool.storage(), pool.workspace(), outputs, stop, profile));
+}
+
+Status Executor::run(Pool& pool, const StepPlan& plan, const backend::StepOutputs& outputs,
+                     const backend::StopFlag& stop, profile::Recorder* recorder) noexcept {
+  backend::ProfileSink* sink = recorder;
+  if (recorder == nullptr) return run(pool, plan, outputs, stop, sink);
+  const Status filled = fill(pool, plan);
+  if (!filled.ok()) return filled;
+  recorder->begin_step(batch());
+  const Status status = pool.program().run(batch(), pool.storage(), pool.workspace(), outputs, stop, sink);
+  recorder->end_step(status.ok());
+  return finish(plan, status);
 }
 
 }  // namespace llminfer::runtime

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "profile/recorder.h"
 #include "runtime/sequence.h"
 
 namespace llminfer::runtime {
@@ -37,9 +38,14 @@ class Executor {
   /// device reports.
   backend::Status run(Pool& pool, const StepPlan& plan, const backend::StepOutputs& outputs,
                       const backend::StopFlag& stop, backend::ProfileSink* profile = nullptr) noexcept;
+  /// As above, the step and its spans recorded. Null: not.
+  backend::Status run(Pool& pool, const StepPlan& plan, const backend::StepOutputs& outputs,
+                      const backend::StopFlag& stop, profile::Recorder* recorder) noexcept;
 
  private:
   backend::Status fill(const Pool& pool, const StepPlan& plan) noexcept;
+  backend::StepBatch batch() const noexcept;
+  static backend::Status finish(const StepPlan& plan, backend::Status status) noexcept;
 
   backend::Limits limits_;
   std::size_t groups_;

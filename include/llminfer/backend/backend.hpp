@@ -15,6 +15,7 @@
 
 #include <llminfer/backend/graph.hpp>
 #include <llminfer/backend/step.hpp>
+#include <llminfer/ceilings.hpp>
 #include <llminfer/device_info.hpp>
 #include <llminfer/error.hpp>
 #include <llminfer/kv_type.hpp>
@@ -24,7 +25,7 @@ inline namespace v0 {
 namespace backend {
 
 /// Raised with every change of these headers that an old plug-in would not survive.
-constexpr std::uint32_t interface_version = 1;
+constexpr std::uint32_t interface_version = 2;
 
 /// The largest step a caller will ask for. Fixed at compile.
 struct Limits {
@@ -112,6 +113,12 @@ class Backend {
                                                          const CompileOptions& options) const = 0;
   /// Bytes that everything of this device holds now. For tests and reports.
   virtual std::uint64_t memory_used() const noexcept = 0;
+  /// Measures what the hardware could do, in about so many seconds; fills Ceilings::at, threads and busy, nothing else.
+  /// Called by measure_ceilings(). Sync. Optional: Error unavailable where there is nothing to measure.
+  virtual Result<Ceilings> ceilings(double seconds) const {
+    static_cast<void>(seconds);
+    return Error{ErrorCode::unavailable, "this device measures no ceilings", "Backend::ceilings", 0, 0};
+  }
 };
 
 /// What a plug-in's entry point returns. `name` is the device's kind.

@@ -4,6 +4,7 @@
 #include "core/cpu_info.h"
 #include "core/fail.h"
 #include "core/guard.h"
+#include "device/cpu/ceilings.h"
 #include "device/cpu/program.h"
 #include "graph/check.h"
 
@@ -55,6 +56,11 @@ class CpuBackend final : public backend::Backend {
   }
 
   std::uint64_t memory_used() const noexcept override { return engine_->memory->current_bytes(); }
+
+  Result<Ceilings> ceilings(double seconds) const override {
+    return core::guard("ceilings",
+                       [&] { return measure(engine_->kernels, engine_->pool->threads(), seconds, engine_->memory); });
+  }
 
  private:
   std::shared_ptr<Engine> engine_;

@@ -1,0 +1,106 @@
+#include <llminfer/ceilings.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <llminfer/device.hpp>
+#include <optional>
+
+#include "api/guard.h"
+#include "core/clock.h"
+#include "core/fail.h"
+#include "core/file.h"
+#include "profile/calibration.h"
+#include "profile/ceilings_json.h"
+#include "runtime/sampling/chain.h"
+
+namespace llminfer {
+inline namespace v0 {
+namespace {
+
+constexpr std::uint64_t most_file_bytes = std::uint64_t{4} << 20;
+
+/// The file's ceilings, if they are of this device and library.
+std::optional<Ceilings> read_cache(const std::filesystem::path& path, const DeviceInfo& info) {
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
+  const core::File file(path);
+  if (file.size() > most_file_bytes) return {};
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  std::optional<Ceilings> out = profile::ceilings_from_json(text);
+  const bool same = out && out->library == profile::library_version() && out->device == info.kind &&
+                    out->name == info.name && out->isa == info.isa && out->threads == info.threads;
+  if (!same) out.reset();
+  return out;
+}
+
+/// Whole or not at all: beside the file first, then renamed over it.
+void write_cache(const std::filesystem::path& path, const Ceilings& ceilings) {
+  std::filesystem::path part = path;
+  part += ".part";
+  {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    file << profile::to_json(ceilings);
+    file.close();
+    if (!file) core::fail(ErrorCode::unavailable, "CeilingsOptions::cache: cannot write {}", part.string());
+  }
+  std::error_code failed;
+  std::filesystem::rename(part, path, failed);
+  if (failed) core::fail(ErrorCode::unavailable, "CeilingsOptions::cache: {}: {}", path.string(), failed.message());
+}
+
+/// Choosing greedily among many logits, per logit.
+double sample_seconds() {
+  constexpr int vocabulary = 65536;
+  runtime::SamplerChain::Setup setup;
+  setup.vocabulary = vocabulary;
+  setup.context = 64;
+  setup.logprobs = false;
+  runtime::SamplerChain chain({}, setup);
+  runtime::SamplerWorkspace workspace(vocabulary, std::pmr::get_default_resource());
+  std::vector<float> logits(vocabulary);
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i * 2654435761U % 1000);
+  const std::vector<Token> history(8, 1);
+  double best = 1;
+  const core::SteadyClock clock;
+  for (int round = 0; round < 8; ++round) {
+    runtime::Draw draw;
+    const std::int64_t start = clock.now_ns();
+    static_cast<void>(chain.sample(workspace, logits, history, draw));
+    best = std::min(best, static_cast<double>(clock.now_ns() - start) * 1e-9);
+  }
+  return best / vocabulary;
+}
+
+Ceilings measure(const Device& device, const CeilingsOptions& options) {
+  const DeviceInfo info = device.backend()->info();
+  std::optional<Ceilings> cached = read_cache(options.cache, info);
+  const bool complete = cached && profile::missing_types(*cached, options.calibrate).empty();
+  if (complete) return *std::move(cached);
+  Ceilings out = cached ? *std::move(cached) : device.backend()->ceilings(options.seconds).value();
+  if (out.at.empty()) core::fail(ErrorCode::unavailable, "device '{}' measured nothing", info.kind);
+  out.library = profile::library_version();
+  out.device = info.kind;
+  out.name = info.name;
+  out.isa = info.isa;
+  out.threads = info.threads;
+  profile::calibrate(*device.backend(), options.calibrate, out);
+  if (!out.efficiencies.empty() && out.sample_s <= 0) out.sample_s = sample_seconds();
+  if (!options.cache.empty()) write_cache(options.cache, out);
+  return out;
+}
+
+}  // namespace
+
+Result<Ceilings> measure_ceilings(const Device& device, const CeilingsOptions& options) {
+  return api::guard("measure_ceilings", [&] {
+    const bool in_range = options.seconds >= 0.05 && options.seconds <= 60;  // false for NaN
+    if (!in_range) {
+      core::fail(ErrorCode::invalid_argument, "CeilingsOptions::seconds is {}, must be 0.05 to 60", options.seconds);
+    }
+    return measure(device, options);
+  });
+}
+
+}  // namespace v0
+}  // namespace llminfer

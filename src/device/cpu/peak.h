@@ -1,0 +1,35 @@
+// Loops that do nothing but what a roof is made of: reading, and the multiply-adds of the matmul kernels, from
+// registers alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace llminfer::cpu {
+
+/// Of one instruction set. A rate loop runs `rounds` times over its independent chains and returns something that
+/// depends on all of them; `*_ops` is what one round does (a multiply-add is two). Null: no such kernels.
+struct PeakLoops {
+  std::uint64_t (*read)(const std::byte* data, std::size_t bytes) = nullptr;  ///< bytes: a multiple of 1,024
+  float (*f32)(std::int64_t rounds) = nullptr;
+  std::int64_t f32_ops = 0;
+  std::int32_t (*int8)(std::int64_t rounds) = nullptr;
+  std::int64_t int8_ops = 0;
+  float (*bf16)(std::int64_t rounds) = nullptr;
+  std::int64_t bf16_ops = 0;
+};
+
+namespace portable {
+void add_peak_loops(PeakLoops& loops) noexcept;
+}
+namespace avx2 {
+void add_peak_loops(PeakLoops& loops) noexcept;
+}
+namespace avxvnni {  // its 8-bit products; the rest is AVX2's
+void add_peak_loops(PeakLoops& loops) noexcept;
+}
+namespace avx512 {  // likewise
+void add_peak_loops(PeakLoops& loops) noexcept;
+}
+
+}  // namespace llminfer::cpu

@@ -1,0 +1,198 @@
+#include "profile/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/op_io.h"
+
+namespace llminfer::profile {
+namespace {
+
+using backend::none;
+
+bool is_half(WeightType type) noexcept { return type == WeightType::f16 || type == WeightType::bf16; }
+
+/// Rows that a product multiplies with each weight it reads.
+double product_rows(const backend::Graph& graph, const backend::Op& op, const graph::BatchShape& batch,
+                    const graph::OpCost& cost) {
+  if (const auto* moe = std::get_if<backend::MoeMatMul>(&op)) {
+    const backend::Weight& w = graph.weights[static_cast<std::size_t>(moe->weight)];
+    const double one =
+        static_cast<double>(graph::weight_bytes(w)) / static_cast<double>(std::max<std::int64_t>(1, w.experts));
+    const double hit = std::max(1.0, static_cast<double>(cost.weight_bytes) / std::max(1.0, one));
+    return std::max(1.0, static_cast<double>(batch.tokens() * moe->used) / hit);
+  }
+  const graph::OpIo io = graph::io_of(op);
+  const backend::ValueId id = io.out != none ? io.out : io.in[0];
+  const bool outputs = id != none && graph.values[static_cast<std::size_t>(id)].rows == backend::Rows::outputs;
+  return outputs ? batch.outputs : static_cast<double>(batch.tokens());
+}
+
+/// Linear in log x between neighbours, constant outside.
+double between(double x, double x0, double y0, double x1, double y1) {
+  if (x <= x0 || x1 <= x0) return y0;
+  if (x >= x1) return y1;
+  const double t = std::log(x / x0) / std::log(x1 / x0);
+  return y0 + t * (y1 - y0);
+}
+
+}  // namespace
+
+KernelFamily family_of(const backend::Op& op) noexcept {
+  if (std::holds_alternative<backend::MatMul>(op) || std::holds_alternative<backend::MoeMatMul>(op)) {
+    return KernelFamily::matmul;
+  }
+  return std::holds_alternative<backend::PagedAttention>(op) ? KernelFamily::attention : KernelFamily::rows;
+}
+
+WeightType weight_type_of(const backend::Graph& graph, const backend::Op& op) noexcept {
+  backend::WeightId id = none;
+  if (const auto* m = std::get_if<backend::MatMul>(&op)) id = m->weight;
+  if (const auto* m = std::get_if<backend::MoeMatMul>(&op)) id = m->weight;
+  if (const auto* e = std::get_if<backend::Embed>(&op)) id = e->weight;
+  return id == none ? WeightType::as_stored : graph.weights[static_cast<std::size_t>(id)].type;
+}
+
+double ShareCache::get(const CostModel& model, KernelFamily family, WeightType type, double tokens, double context,
+                       bool by_compute) noexcept {
+  for (std::size_t i = 0; i < size_; ++i) {
+    const Entry& e = entries_[i];
+    const bool same = e.family == family && e.type == type && e.tokens == tokens && e.context == context;
+    if (same && e.by_compute == by_compute) return e.share;
+  }
+  const double share = model.share(family, type, tokens, context, by_compute);
+  if (size_ < entries_.size()) entries_[size_++] = {family, type, tokens, context, by_compute, share};
+  return share;
+}
+
+CostModel::CostModel(const Ceilings& ceilings, int threads) {
+  const ThreadCeilings* at = &ceilings.all();
+  for (const ThreadCeilings& t : ceilings.at) {
+    if (t.threads == threads) at = &t;
+  }
+  memory_ = std::max(1.0, at->read.best);
+  cache_ = memory_;
+  for (const CacheCeiling& c : at->caches) {
+    if (c.level < 2 || c.read.best <= 0) continue;
+    cache_ = std::max(memory_, c.read.best);
+    cache_bytes_ = c.bytes;
+  }
+  f32_ = std::max(1.0, at->f32.best);
+  quantized_ = at->int8.best > 0 ? at->int8.best : f32_;
+  half_ = at->bf16.best > 0 ? at->bf16.best : f32_;
+  attention_ = f32_;
+  op_overhead_ = ceilings.op_overhead_s;
+  sample_ = ceilings.sample_s;
+  efficiencies_ = ceilings.efficiencies;
+  calibrated_ = !efficiencies_.empty();
+}
+
+CostModel::CostModel(const DeviceDescription& d) {
+  memory_ = cache_ = d.bandwidth.value;
+  cache_bytes_ = static_cast<std::uint64_t>(d.cache.value);
+  described_ = true;
+  quantized_ = d.rate(d.quantized).value;
+  half_ = d.rate(d.half).value;
+  attention_ = d.rate(d.attention).value;
+  f32_ = d.f32.value;
+  memory_share_ = d.bandwidth_share.value;
+  compute_share_ = d.compute_share.value;
+  group_overhead_ = d.group_overhead.value;
+  step_overhead_ = d.step_overhead.value;
+  calibrated_ = true;
+}
+
+double CostModel::compute_rate(const backend::Graph& graph, const backend::Op& op) const noexcept {
+  if (std::holds_alternative<backend::PagedAttention>(op)) return attention_;
+  if (family_of(op) != KernelFamily::matmul) return f32_;
+  const WeightType type = weight_type_of(graph, op);
+  return type == WeightType::f32 ? f32_ : is_half(type) ? half_ : quantized_;
+}
+
+bool CostModel::resident(const backend::Graph& graph, const graph::BatchShape& batch) const {
+  if (cache_bytes_ == 0 || described_) return false;
+  std::uint64_t bytes = 0;
+  for (const backend::Weight& w : graph.weights) bytes += graph::weight_bytes(w);
+  for (const backend::StateGroup& g : graph.states) {
+    const std::uint64_t row = graph::kv_row_bytes(batch.kv.k, g.k_width) + graph::kv_row_bytes(batch.kv.v, g.v_width);
+    for (const graph::SequenceShape& s : batch.sequences) {
+      bytes += static_cast<std::uint64_t>(s.start + s.count) * static_cast<std::uint64_t>(g.layers) *
+               static_cast<std::uint64_t>(g.heads) * row;
+    }
+  }
+  return bytes <= cache_bytes_ / 4 * 3;
+}
+
+RoofTime CostModel::roof(const backend::Graph& graph, std::size_t op, const graph::OpCost& cost,
+                         bool resident) const noexcept {
+  const double far = static_cast<double>(cost.weight_bytes + cost.kv_read_bytes);
+  const double near = static_cast<double>(cost.activation_bytes + cost.kv_write_bytes);
+  RoofTime out;
+  // The rate of a described device's cache is not known: what fits costs nothing.
+  const bool free = described_ && near <= static_cast<double>(cache_bytes_);
+  out.memory_s = far / (resident ? cache_ : memory_) + (free ? 0 : near / cache_);
+  out.compute_s = static_cast<double>(cost.flops) / compute_rate(graph, graph.ops[op]);
+  return out;
+}
+
+double CostModel::share(KernelFamily family, WeightType type, double tokens, double context,
+                        bool by_compute) const noexcept {
+  // Among the entries of the family and type: the neighbours in tokens; of attention also in context.
+  const Efficiency *below = nullptr, *above = nullptr;
+  if (family == KernelFamily::attention) {  // the nearest class of tokens, then neighbours in context
+    double nearest = 1e9;
+    for (const Efficiency& e : efficiencies_) {
+      if (e.family == family) nearest = std::min(nearest, std::abs(std::log(tokens / e.tokens)));
+    }
+    for (const Efficiency& e : efficiencies_) {
+      if (e.family != family || std::abs(std::log(tokens / e.tokens)) > nearest + 1e-9) continue;
+      if (e.context <= context && (below == nullptr || e.context > below->context)) below = &e;
+      if (e.context >= context && (above == nullptr || e.context < above->context)) above = &e;
+    }
+    if (below == nullptr) below = above;
+    if (above == nullptr) above = below;
+    if (below == nullptr) return by_compute ? compute_share_ : memory_share_;
+    return between(context, std::max(1, below->context), below->share, std::max(1, above->context), above->share);
+  }
+  for (const Efficiency& e : efficiencies_) {
+    if (e.family != family || e.type != type) continue;
+    if (e.tokens <= tokens && (below == nullptr || e.tokens > below->tokens)) below = &e;
+    if (e.tokens >= tokens && (above == nullptr || e.tokens < above->tokens)) above = &e;
+  }
+  if (below == nullptr) below = above;
+  if (above == nullptr) above = below;
+  if (below == nullptr) return by_compute ? compute_share_ : memory_share_;
+  return between(tokens, below->tokens, below->share, above->tokens, above->share);
+}
+
+double CostModel::seconds(const backend::Graph& graph, std::size_t index, const graph::OpCost& cost,
+                          const graph::BatchShape& batch, bool resident, ShareCache* cache) const {
+  const backend::Op& op = graph.ops[index];
+  const RoofTime time = roof(graph, index, cost, resident);
+  if (time.seconds() <= 0) return 0;
+  if (efficiencies_.empty()) {
+    return op_overhead_ + std::max(time.memory_s / memory_share_, time.compute_s / compute_share_);
+  }
+  double tokens = product_rows(graph, op, batch, cost), context = 0;
+  const KernelFamily family = family_of(op);
+  if (family == KernelFamily::attention && !batch.sequences.empty()) {
+    for (const graph::SequenceShape& s : batch.sequences) context += s.start;
+    const auto n = static_cast<double>(batch.sequences.size());
+    tokens = static_cast<double>(batch.tokens()) / n;
+    context /= n;
+  }
+  const WeightType type = family == KernelFamily::matmul ? weight_type_of(graph, op) : WeightType::as_stored;
+  const double part = cache != nullptr ? cache->get(*this, family, type, tokens, context, time.by_compute())
+                                       : share(family, type, tokens, context, time.by_compute());
+  return op_overhead_ + time.seconds() / std::max(1e-3, part);
+}
+
+double CostModel::step_overhead(const backend::Graph& graph) const noexcept {
+  return step_overhead_ + group_overhead_ * static_cast<double>(graph.groups.size());
+}
+
+double CostModel::sample_seconds(const backend::Graph& graph) const noexcept {
+  return sample_ * static_cast<double>(graph.vocabulary);
+}
+
+}  // namespace llminfer::profile
