@@ -27,8 +27,10 @@ struct BatcherOptions {
   int queue = 1024;          ///< most requests that wait for their first step; 1 .. 1,000,000
   bool prefix_cache = true;  ///< requests share what they have in common at the beginning of their histories, if it is
                              ///< still in memory; see GenerateOptions::salt
-  int pieces_ahead = 256;    ///< most pieces of a request that wait for its client, 1 .. 65,536; then it alone pauses
-  Profile profile{};         ///< records the batcher's work; empty: none
+  std::size_t swap_bytes = 0;  ///< memory for pages of sequences that lose theirs to others, taken at start: they are
+                               ///< copied there and back where that costs less than computing them again
+  int pieces_ahead = 256;      ///< most pieces of a request that wait for its client, 1 .. 65,536; then it alone pauses
+  Profile profile{};           ///< records the batcher's work; empty: none
 };
 
 /// Names a request that was submitted with callbacks. Copies name the same one. (any thread)

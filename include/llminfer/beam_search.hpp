@@ -31,6 +31,7 @@ struct BeamOptions {
   int priority = 0;                  ///< as in GenerateOptions
   double weight = 1;                 ///< of all beams together, as in GenerateOptions
   std::uint64_t caller = 0;          ///< as in GenerateOptions
+  std::uint64_t salt = 0;            ///< as in GenerateOptions
 };
 
 /// A continuation found.

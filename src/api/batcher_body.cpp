@@ -41,7 +41,7 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const Batcher
 
 std::shared_ptr<runtime::BatchEngine> make_engine(const Model::Body& model, const BatcherOptions& options,
                                                   std::shared_ptr<const runtime::Clock> clock,
-                                                  std::shared_ptr<profile::Recorder> recorder) {
+                                                  std::shared_ptr<profile::Recorder> recorder, bool swap_always) {
   check(options, model);
   runtime::BatchEngineOptions engine;
   engine.pool = make_pool(model, options);
@@ -51,16 +51,19 @@ std::shared_ptr<runtime::BatchEngine> make_engine(const Model::Body& model, cons
   engine.queue = static_cast<std::size_t>(options.queue);
   engine.clock = std::move(clock);
   engine.recorder = std::move(recorder);
+  engine.swap_bytes = options.swap_bytes;
+  engine.swap_always = swap_always;
   return std::make_shared<runtime::BatchEngine>(std::move(engine));
 }
 
 }  // namespace
 
-Batcher::Body::Body(Model model_in, BatcherOptions options_in, std::shared_ptr<const runtime::Clock> clock)
+Batcher::Body::Body(Model model_in, BatcherOptions options_in, std::shared_ptr<const runtime::Clock> clock,
+                    bool swap_always)
     : model(std::move(model_in)),
       profiled(options_in.profile, *model.body(), options_in.kv_bytes),
       options(std::move(options_in)),
-      engine(make_engine(*model.body(), options, std::move(clock), profiled.recorder())) {
+      engine(make_engine(*model.body(), options, std::move(clock), profiled.recorder(), swap_always)) {
   thread_ = std::make_unique<core::Thread>([loop = engine] { loop->run(); });
 }
 

@@ -16,9 +16,10 @@ inline namespace v0 {
 
 class Batcher::Body {
  public:
-  /// Throws what is wrong with the options, and what memory reports.
+  /// Throws what is wrong with the options, and what memory reports. `clock`, `swap_always`: for tests.
   Body(Model model, BatcherOptions options,
-       std::shared_ptr<const runtime::Clock> clock = std::make_shared<const runtime::SteadyClock>());
+       std::shared_ptr<const runtime::Clock> clock = std::make_shared<const runtime::SteadyClock>(),
+       bool swap_always = false);
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
   ~Body();

@@ -81,6 +81,7 @@ Requests make_requests(const std::shared_ptr<Session::Body>& session, const Beam
   GenerateOptions each = request_options(options);
   const auto group = std::make_shared<runtime::BeamGroup>(setup_of(options, *session));
   Requests requests;
+  session->sequence->set_salt(options.salt);
   for (int beam = 0; beam < options.beams; ++beam) {
     runtime::BatchRequestSetup setup;
     if (beam == 0) {
@@ -88,6 +89,7 @@ Requests make_requests(const std::shared_ptr<Session::Body>& session, const Beam
       setup.keeps_alive = session;
     } else {
       auto own = std::make_shared<OwnSequence>(*session);
+      own->sequence->set_salt(options.salt);
       setup.sequence = own->sequence.get();
       setup.keeps_alive = std::move(own);
       each.deadlines = {};

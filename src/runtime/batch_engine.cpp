@@ -29,6 +29,8 @@ BatchEngine::BatchEngine(BatchEngineOptions options)
       limits_(scheduler_limits(*pool_, options)),
       capacity_(options.queue + 4 * static_cast<std::size_t>(options.max_sequences)),
       queue_limit_(options.queue),
+      swap_(*pool_, options.swap_bytes, options.memory),
+      swap_always_(options.swap_always),
       rows_(core::Array<float>::make(options.memory, static_cast<std::size_t>(options.max_sequences) *
                                                          static_cast<std::size_t>(pool_->graph().vocabulary))),
       sampler_(pool_->graph().vocabulary, options.memory.get()),

@@ -17,6 +17,7 @@
 #include "runtime/executor.h"
 #include "runtime/rate_window.h"
 #include "runtime/scheduler.h"
+#include "runtime/swap_space.h"
 
 namespace llminfer::runtime {
 
@@ -26,6 +27,8 @@ struct BatchEngineOptions {
   std::int32_t max_sequences = 0;
   std::int32_t step_tokens = 0;
   std::size_t queue = 0;                          ///< most requests that wait for their first step
+  std::size_t swap_bytes = 0;                     ///< of memory for pages that others need
+  bool swap_always = false;                       ///< for tests: where it fits, whatever it costs
   std::shared_ptr<profile::Recorder> recorder{};  ///< null: none
   std::shared_ptr<const Clock> clock = std::make_shared<const SteadyClock>();  ///< of deadlines and statistics
 };
@@ -83,6 +86,8 @@ class BatchEngine {
   // Without it.
   void plan() noexcept;
   void apply_plan(Clock::time_point now) noexcept;
+  bool swap_out(BatchRequest& request) noexcept;
+  void swap_in(BatchRequest& request) noexcept;
   void build_step() noexcept;
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
@@ -110,6 +115,9 @@ class BatchEngine {
   const std::size_t queue_limit_;
 
   // Of the engine's thread.
+  SwapSpace swap_;
+  SwapCost swap_cost_;
+  const bool swap_always_;
   Requests live_;
   std::vector<ScheduledRequest> views_;
   Schedule schedule_;

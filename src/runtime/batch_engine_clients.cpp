@@ -14,6 +14,7 @@ void BatchEngine::stop() noexcept {
 }
 
 void BatchEngine::submit(std::span<const std::shared_ptr<BatchRequest>> requests) {
+  for (const auto& request : requests) swap_.reserve(request->swapped, request->sequence.context());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stopping_) core::fail(ErrorCode::cancelled, "the batcher is being destroyed");
   const auto queued = static_cast<std::size_t>(stats_.queued);

@@ -60,6 +60,9 @@ void BatchEngine::take_beam_row(BatchRequest& request, std::span<const float> lo
   {
     const std::lock_guard<std::mutex> lock(pool_->mutex());
     beams.advance();
+    for (BatchRequest* other : beams.requests) {
+      if (!beams.state.stayed(other->beam)) swap_.drop(other->swapped);
+    }
   }
   count_token(*beams.requests.front(), now);
   if (beams.state.over()) return;

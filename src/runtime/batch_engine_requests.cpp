@@ -119,6 +119,7 @@ void BatchEngine::finish(std::size_t index) noexcept {
   request.outcome.stop_string.assign(request.generation.stop_string());  // within its capacity
   leave_group(request);
   leave_caller(request);
+  swap_.drop(request.swapped);
   if (!request.counts()) {
     // part of a request that is counted
   } else if (request.error) {

@@ -28,7 +28,8 @@ void BatchEngine::plan() noexcept {
     if (view.ready) request->sequence.forget_last();  // its logits are wanted
     view.caller_served = request->caller->served;
     view.tokens = request->sequence.size();
-    view.computed = request->sequence.computed();
+    view.computed = request->swapped.computed == 0 ? request->sequence.computed()
+                                                   : std::min(request->swapped.computed, view.tokens - 1);
     view.missing = request->sequence.missing_pages(view.tokens);
     view.pages = request->sequence.pages();
     views_.push_back(view);
@@ -45,14 +46,15 @@ void BatchEngine::plan() noexcept {
 void BatchEngine::apply_plan(Clock::time_point now) noexcept {
   for (const std::int32_t i : schedule_.preempt) {
     BatchRequest& request = *live_[static_cast<std::size_t>(i)];
-    request.sequence.evict();
+    if (!swap_out(request)) request.sequence.evict();
     counts_.preemptions += request.view.running ? 1 : 0;
     request.view.running = false;
   }
   for (const std::int32_t i : schedule_.admit) {
     BatchRequest& request = *live_[static_cast<std::size_t>(i)];
     request.view.running = true;
-    adopt_prefix(request);
+    if (request.swapped.computed > 0) swap_in(request);
+    if (request.sequence.computed() == 0) adopt_prefix(request);
     if (!request.started && request.counts()) counts_.queue_time.add(elapsed(request.start, now));
     request.started = true;
   }
@@ -112,6 +114,10 @@ void BatchEngine::run_step() noexcept {
     status = pool_->executor().run(*pool_, step_, outputs, step_stop_, recorder_.get());
     now = clock_->now();
     counts_.step_time.add(elapsed(start, now));
+    const std::int32_t tokens = step_.tokens();
+    if (status.ok() && tokens > 2 * static_cast<std::int32_t>(step_.items.size())) {
+      swap_cost_.saw_prefill(tokens, elapsed(start, now));
+    }
   }
   ++counts_.steps;
   if (!status.ok() && status.code == ErrorCode::cancelled) return;

@@ -12,6 +12,7 @@
 #include "runtime/parking.h"
 #include "runtime/piece_queue.h"
 #include "runtime/scheduler.h"
+#include "runtime/swap_space.h"
 
 namespace llminfer::runtime {
 
@@ -87,6 +88,7 @@ class BatchRequest {
   Generation generation;
   ScheduledRequest view;
   std::int32_t charged = 0;        ///< longest history that counted for its share: what is computed again counts once
+  SwapSpace::Kept swapped;         ///< its pages, where they are kept instead of being computed again
   BatchRequest* leader = nullptr;  ///< computes the same prompt: this one waits to share it
   BatchRequest* followers = nullptr;            ///< the first of those that wait for this one
   BatchRequest* next_follower = nullptr;        ///< of the same leader

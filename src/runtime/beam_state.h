@@ -61,6 +61,9 @@ class BeamState {
   /// One length further; one move a beam, valid until the next call. None go on when the search is over().
   std::span<const Move> advance() noexcept;
 
+  /// At the last advance() the beam's history only grew.
+  bool stayed(std::size_t beam) const noexcept { return moves_[beam].active && moves_[beam].parent == beam; }
+
   /// Ends now: the histories so far are hypotheses too.
   void end(Finish finish) noexcept;
   bool over() const noexcept { return over_; }

@@ -83,6 +83,11 @@ class Sequence {
   /// (mutex) Gives all pages back; the tokens stay, uncomputed. at_step only.
   void evict() noexcept;
 
+  /// (mutex) The other way, for an evicted sequence whose pages were kept elsewhere: takes pages for the first
+  /// `computed` tokens, of group g from entry given_back[g] of its table on, and counts them as computed; what stands
+  /// in them is the caller's to write. On a shortage nothing has changed. at_step only.
+  Shortage resume(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept;
+
   /// (mutex) Gives back pages behind the history, which rewind() leaves in the table at_step.
   void trim() noexcept;
 
