@@ -132,13 +132,14 @@ SimulationReport run(const ModelSource& source, const DeviceDescription& device,
   check(policy, options);
   const auto planner = device::open_sim(device, traffic.seed, std::make_shared<core::ManualClock>());
   const Plan made = plan(*planner, source, device, policy, options);
-  runtime::simulation::TrafficSource requests(traffic, made.graph->context);
+  const runtime::simulation::TrafficSource requests(traffic, made.graph->context);
   const auto tally = std::make_unique<Tally>();
   std::vector<std::unique_ptr<Replica>> replicas;
+  replicas.reserve(static_cast<std::size_t>(device.replicas));
   for (int i = 0; i < device.replicas; ++i) {
     replicas.push_back(open_replica(made, device, policy, traffic.seed + static_cast<std::uint64_t>(i), *tally));
   }
-  Simulator simulator(std::move(requests), std::move(replicas), *tally);
+  Simulator simulator(requests, std::move(replicas), *tally);
   std::function<void(std::int64_t)> progress;
   if (options.progress) {
     progress = [&](std::int64_t ended) {

@@ -15,8 +15,8 @@ double per_second(std::int64_t count, double seconds) { return seconds > 0 ? sta
 
 }  // namespace
 
-Simulator::Simulator(TrafficSource traffic, std::vector<std::unique_ptr<Replica>> replicas, const Tally& tally)
-    : traffic_(std::move(traffic)), replicas_(std::move(replicas)), wakes_(replicas_.size()), tally_(tally) {
+Simulator::Simulator(const TrafficSource& traffic, std::vector<std::unique_ptr<Replica>> replicas, const Tally& tally)
+    : traffic_(traffic), replicas_(std::move(replicas)), wakes_(replicas_.size()), tally_(tally) {
   first_arrival_ns_ = traffic_.next().time_ns;
   timeline_.add(0, {});
 }

@@ -16,7 +16,7 @@ namespace llminfer::runtime::simulation {
 class Simulator {
  public:
   /// `tally` is what the replicas, at least one, count in.
-  Simulator(TrafficSource traffic, std::vector<std::unique_ptr<Replica>> replicas, const Tally& tally);
+  Simulator(const TrafficSource& traffic, std::vector<std::unique_ptr<Replica>> replicas, const Tally& tally);
 
   /// Serves everything. `progress` is called with the number of requests that have ended, now and then. Throws
   /// cancelled after a stop request.
