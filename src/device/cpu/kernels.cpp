@@ -31,6 +31,7 @@ Kernels avx2_kernels() noexcept {
   avx2::add_tiles(kernels);
   avx2::add_few(kernels);
   avx2::add_gemv(kernels);
+  avx2::add_rare_gemv(kernels);
 #endif
   return kernels;
 }

@@ -34,7 +34,8 @@ struct QuantColumn {
 
 constexpr int tile_columns = 4;  ///< most columns of one tile or few call
 constexpr int real_rows = 6;     ///< most rows of one real_tile call
-constexpr int kv_page = 32;      ///< tokens of a KV page
+constexpr int half_rows_most = 4;
+constexpr int kv_page = 32;  ///< tokens of a KV page
 
 /// Queries of one sequence and one KV head against its pages: one unit of attention work. See attention.inc.
 struct AttentionTask {
@@ -126,6 +127,11 @@ struct Kernels {
   /// 1 .. real_rows rows; one fma chain per result.
   void (*real_tile)(const float* const* a, const float* b, std::int64_t b_stride, float* const* c, int rows,
                     std::int64_t k, bool add) = nullptr;
+
+  /// real_tile for a panel of 16-bit floats as it lies packed, without a slab: 1 .. half_rows_most rows, k even, from
+  /// 0. `next`: what will be read after it. Null where there is none. Indexed by WeightType.
+  void (*half_rows[17])(const float* const* a, const std::byte* panel, float* const* c, int rows, std::int64_t k,
+                        const std::byte* next) = {};
 
   void (*quantize)(const float* in, std::int64_t n, const QuantRow& out) = nullptr;
   /// Levels as int16, those of each word in the order 0, 2, 1, 3: see SlabByte. n is a multiple of 32.

@@ -161,6 +161,19 @@ class Multiplier {
 
   void real(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
     const bool whole = rows_in(index) == panel_rows;
+    const auto half_rows = kernels_.half_rows[type_index()];
+    if (half_rows != nullptr && last - first <= half_rows_most && weight_.shape.columns % 2 == 0) {
+      const float* rows[half_rows_most];
+      float* results[half_rows_most];
+      const int count = static_cast<int>(last - first);
+      for (int i = 0; i < count; ++i) {
+        rows[i] = columns_.real + in_row(first + i) * columns_.real_width;
+        results[i] = whole ? out_at(first + i, index) : spill_.values[i];
+      }
+      half_rows(rows, packed, results, count, weight_.shape.columns, packed + weight_.shape.panel_bytes);
+      for (int i = 0; i < count; ++i) finish(first + i, index, results[i]);
+      return;
+    }
     const float* b = reinterpret_cast<const float*>(packed);
     if (weight_.shape.type != WeightType::f32) {
       kernels_.unpack[type_index()](unpack_args(weight_.shape, packed, 0, weight_.shape.blocks, slab_));

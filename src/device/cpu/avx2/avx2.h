@@ -11,5 +11,6 @@ void add_rare_unpackers(Kernels& kernels) noexcept;
 void add_tiles(Kernels& kernels) noexcept;
 void add_few(Kernels& kernels) noexcept;
 void add_gemv(Kernels& kernels) noexcept;
+void add_rare_gemv(Kernels& kernels) noexcept;
 
 }  // namespace llminfer::cpu::avx2

@@ -58,3 +58,42 @@ static inline __m256i pair_of_scale(__m256i word, int index) {
   const __m256i wide = _mm256_srai_epi32(_mm256_slli_epi32(word, 24 - 8 * index), 24);
   return _mm256_or_si256(_mm256_and_si256(wide, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(wide, 16));
 }
+
+/// Level + offset for the 16 codes, twice.
+static inline __m256i table_of(const std::int8_t* levels, int offset) {
+  alignas(32) std::uint8_t bytes[32];
+  for (int i = 0; i < 32; ++i) bytes[i] = static_cast<std::uint8_t>(levels[i % 16] + offset);
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+}
+
+/// Value and copy in both halves of each dword.
+static inline __m256i twice(__m256i x) {
+  return _mm256_or_si256(_mm256_and_si256(x, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(x, 16));
+}
+
+/// Scale of 16 weights of Q3_K: see quant/k_quants.h.
+static inline __m256i scale_q3(const std::byte* lines, int half, int k) {
+  const __m256i low = _mm256_srli_epi32(load_line(lines + 64 * (k % 8 / 4), half), 8 * (k % 4) + 4 * (k / 8));
+  const __m256i high = _mm256_srli_epi32(load_line(lines + 128, half), 8 * (k % 4) + 2 * (k / 4));
+  const __m256i code = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
+                                       _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4));
+  return _mm256_sub_epi32(code, _mm256_set1_epi32(32));
+}
+
+/// Scale of group g of IQ4_XS, eight rows, times d.
+static inline __m256 scale_iq4_xs(const std::byte* lines, const std::byte* small, int g, int half) {
+  const __m256i upper =
+      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(small + 32 + 16 * half)));
+  const __m256i l = _mm256_and_si256(_mm256_srli_epi32(load_line(lines, half), 4 * g), _mm256_set1_epi32(15));
+  const __m256i h = _mm256_and_si256(_mm256_srli_epi32(upper, 2 * g), _mm256_set1_epi32(3));
+  const __m256i scale = _mm256_sub_epi32(_mm256_or_si256(l, _mm256_slli_epi32(h, 4)), _mm256_set1_epi32(32));
+  return _mm256_mul_ps(load_halves(small + 16 * half), _mm256_cvtepi32_ps(scale));
+}
+
+/// 2^(e - 128) of eight bytes e: for 0 and 1 a subnormal.
+static inline __m256 half_power(const std::byte* p) {
+  const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+  const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+  return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, tiny, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e)));
+}

@@ -13,13 +13,6 @@ namespace {
 #include "device/cpu/avx2/levels.h"
 #include "device/cpu/avx2/put.h"
 
-/// Level + offset for the 16 codes, twice.
-static __m256i table_of(const std::int8_t* levels, int offset) {
-  alignas(32) std::uint8_t bytes[32];
-  for (int i = 0; i < 32; ++i) bytes[i] = static_cast<std::uint8_t>(levels[i % 16] + offset);
-  return _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
-}
-
 /// 32 weights of IQ4_NL's levels in four lines.
 static inline void iq4_32(const std::byte* lines, SlabByte& out, __m256i levels) {
   for (int w = 0; w < 4; ++w) {
@@ -50,12 +43,7 @@ static void unpack_iq4_xs(const UnpackArgs& a) {
     for (int g = 0; g < 8; ++g) {
       iq4_32(lines + 64 * (1 + 4 * g), out[g], levels);
       for (int half = 0; half < 2; ++half) {
-        const __m256i upper =
-            _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(small + 32 + 16 * half)));
-        const __m256i l = _mm256_and_si256(_mm256_srli_epi32(load_line(lines, half), 4 * g), _mm256_set1_epi32(15));
-        const __m256i h = _mm256_and_si256(_mm256_srli_epi32(upper, 2 * g), _mm256_set1_epi32(3));
-        const __m256i scale = _mm256_sub_epi32(_mm256_or_si256(l, _mm256_slli_epi32(h, 4)), _mm256_set1_epi32(32));
-        _mm256_store_ps(out[g].d + 8 * half, _mm256_mul_ps(load_halves(small + 16 * half), _mm256_cvtepi32_ps(scale)));
+        _mm256_store_ps(out[g].d + 8 * half, scale_iq4_xs(lines, small, g, half));
       }
     }
   }
@@ -72,20 +60,9 @@ static void unpack_mxfp4(const UnpackArgs& a) {
         put(out[b].levels, w, half, _mm256_shuffle_epi8(table, low_nibbles(x)));
         put(out[b].levels, w + 4, half, _mm256_shuffle_epi8(table, high_nibbles(x)));
       }
-      // 2^(e - 128): for e of 0 and 1 a subnormal.
-      const __m256i e =
-          _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(small + panel_rows * b + 8 * half)));
-      const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
-      const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
-      const __m256i bits = _mm256_blendv_epi8(normal, tiny, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
-      _mm256_store_ps(out[b].d + 8 * half, _mm256_castsi256_ps(bits));
+      _mm256_store_ps(out[b].d + 8 * half, half_power(small + panel_rows * b + 8 * half));
     }
   }
-}
-
-/// Value and copy in both halves of each dword.
-static inline __m256i twice(__m256i x) {
-  return _mm256_or_si256(_mm256_and_si256(x, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(x, 16));
 }
 
 static void unpack_q2_k(const UnpackArgs& a) {
@@ -110,15 +87,6 @@ static void unpack_q2_k(const UnpackArgs& a) {
       put16(out[g].d, small + 64 * b);
     }
   }
-}
-
-/// Scale of 16 weights of Q3_K: see quant/k_quants.h.
-static inline __m256i scale_q3(const std::byte* lines, int half, int k) {
-  const __m256i low = _mm256_srli_epi32(load_line(lines + 64 * (k % 8 / 4), half), 8 * (k % 4) + 4 * (k / 8));
-  const __m256i high = _mm256_srli_epi32(load_line(lines + 128, half), 8 * (k % 4) + 2 * (k / 4));
-  const __m256i code = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
-                                       _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4));
-  return _mm256_sub_epi32(code, _mm256_set1_epi32(32));
 }
 
 static void unpack_q3_k(const UnpackArgs& a) {
