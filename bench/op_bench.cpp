@@ -32,6 +32,7 @@ std::vector<std::byte> weights(WeightType type, std::int64_t rows, const cpu::Pa
     const std::uint16_t scale = 0x211f;
     for (const cpu::BlockField& field : layout.smalls) {
       if (field.bytes == 2) std::memcpy(out.data() + at + field.offset, &scale, 2);
+      if (field.bytes == 1) out[at + field.offset] = std::byte{121};  // 2^-7
     }
   }
   return out;
