@@ -20,7 +20,7 @@ namespace llminfer {
 inline namespace v0 {
 
 struct BatcherOptions {
-  std::size_t kv_bytes = 0;  ///< memory for cached keys and values, taken at start; 0: Error invalid_argument
+  std::size_t kv_bytes = 0;  ///< memory for cached keys and values, taken at start
   int max_sequences = 32;    ///< most sequences of a step, at most LoadOptions::max_sequences
   int step_tokens = 512;     ///< most tokens of a step, at most LoadOptions::max_step_tokens. Fewer: long prompts delay
                              ///< the others' tokens less
@@ -31,6 +31,8 @@ struct BatcherOptions {
                                ///< copied there and back where that costs less than computing them again
   int pieces_ahead = 256;      ///< most pieces of a request that wait for its client, 1 .. 65,536; then it alone pauses
   Profile profile{};           ///< records the batcher's work; empty: none
+  double kv_share = 0;  ///< instead of kv_bytes: this share of DeviceInfo::free_memory at the start, above 0 to 1. With
+                        ///< neither: Error invalid_argument
 };
 
 /// Names a request that was submitted with callbacks. Copies name the same one. (any thread)

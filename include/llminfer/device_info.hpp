@@ -15,6 +15,7 @@ struct DeviceInfo {
   std::string isa{};                ///< the kernels that run, e.g. "avx2", "avx512", "portable"
   int threads = 1;                  ///< threads that compute
   std::uint64_t memory = 0;         ///< bytes the device may use; 0 when unknown
+  std::uint64_t free_memory = 0;    ///< bytes it could still give when asked; 0 when unknown
   int page_size = 32;               ///< tokens of one KV page
   KvType default_kv = KvType::f16;  ///< what KvType::automatic means here
 };

@@ -41,6 +41,7 @@ struct SessionOptions {
   std::size_t kv_bytes = 0;  ///< budget for cached keys and values; 0: just enough for one sequence of `context`
                              ///< tokens. More makes room for forks
   Profile profile{};         ///< records this session's work, but not that of its forks; empty: none
+  double kv_share = 0;       ///< instead of kv_bytes: this share of DeviceInfo::free_memory, above 0 to 1. Taken once
 };
 
 /// Bytes, known before anything is allocated. What is then taken agrees within 2 %.

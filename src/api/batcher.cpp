@@ -61,9 +61,10 @@ Result<Batcher> Batcher::start(const Model& model, BatcherOptions options) {
 Result<Session> Batcher::open_session(SessionOptions options) {
   return api::guard("Batcher::open_session", [&] {
     const int most = body_->model.info().context;
-    if (options.kv_bytes != 0) {
-      core::fail(ErrorCode::invalid_argument, "SessionOptions::kv_bytes is {}; a batcher's sessions have its memory",
-                 options.kv_bytes);
+    if (options.kv_bytes != 0 || options.kv_share != 0) {
+      core::fail(ErrorCode::invalid_argument,
+                 "SessionOptions::kv_bytes is {}, kv_share {}; a batcher's sessions have its memory", options.kv_bytes,
+                 options.kv_share);
     }
     if (options.context < 0 || options.context > most) {
       core::fail(ErrorCode::invalid_argument, "SessionOptions::context is {}, the model serves 1 to {} (0: all)",

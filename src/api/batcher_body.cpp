@@ -17,7 +17,9 @@ void check_range(const char* field, std::int64_t value, std::int64_t high) {
 }
 
 void check(const BatcherOptions& options, const Model::Body& model) {
-  if (options.kv_bytes == 0) core::fail(ErrorCode::invalid_argument, "BatcherOptions::kv_bytes is 0");
+  if (options.kv_bytes == 0 && options.kv_share == 0) {
+    core::fail(ErrorCode::invalid_argument, "BatcherOptions::kv_bytes is 0, and so is kv_share");
+  }
   check_range("max_sequences", options.max_sequences, std::min(model.limits.sequences, model.limits.outputs));
   check_range("step_tokens", options.step_tokens, model.limits.tokens);
   check_range("queue", options.queue, 1'000'000);
@@ -25,6 +27,7 @@ void check(const BatcherOptions& options, const Model::Body& model) {
 }
 
 std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const BatcherOptions& options) {
+  const std::size_t kv_bytes = api::kv_budget(model.device, "BatcherOptions", options.kv_bytes, options.kv_share);
   runtime::PoolOptions pool;
   pool.program = model.program;
   pool.graph = model.graph;
@@ -33,7 +36,7 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const Batcher
   pool.format = model.format;
   pool.page_size = model.page_size;
   pool.pages = api::session_pages(*model.graph, model.needs, model.page_size,
-                                  {0, options.kv_bytes, options.step_tokens, options.max_sequences});
+                                  {0, kv_bytes, options.step_tokens, options.max_sequences});
   if (options.prefix_cache) pool.prefix_cache = {api::random_key(), model.fingerprint};
   pool.host = model.host;
   return std::make_shared<runtime::Pool>(std::move(pool));

@@ -65,6 +65,22 @@ class Sizing {
 
 }  // namespace
 
+std::size_t kv_budget(const Device& device, const char* options, std::size_t kv_bytes, double kv_share) {
+  if (!(kv_share > 0) && !(kv_share < 0)) return kv_bytes;
+  if (!(kv_share > 0 && kv_share <= 1)) {
+    core::fail(ErrorCode::invalid_argument, "{}::kv_share is {}, must be above 0 to 1", options, kv_share);
+  }
+  if (kv_bytes != 0) {
+    core::fail(ErrorCode::invalid_argument, "{}::kv_share is {} and kv_bytes {}: only one may be given", options,
+               kv_share, kv_bytes);
+  }
+  const DeviceInfo info = device.backend()->info();
+  if (info.free_memory == 0) {
+    core::fail(ErrorCode::unavailable, "{}::kv_share: device '{}' does not tell its free memory", options, info.kind);
+  }
+  return static_cast<std::size_t>(static_cast<double>(info.free_memory) * kv_share);
+}
+
 std::vector<std::int32_t> session_pages(const backend::Graph& graph, const backend::MemoryNeeds& needs, int page_size,
                                         const PageBudget& budget) {
   if (budget.context < 0 || budget.context > graph.context) {

@@ -169,7 +169,9 @@ Result<MemoryPlan> Model::plan_memory(const ModelSource& source, const LoadOptio
                                       const SessionOptions& session) {
   return api::guard("Model::plan_memory", [&] {
     const Prepared p = prepare(source, options, {});
-    return api::memory_plan(*p.model.graph, p.needs, p.page_size, p.limits.tokens, session);
+    SessionOptions budget = session;
+    budget.kv_bytes = api::kv_budget(p.device, "SessionOptions", session.kv_bytes, session.kv_share);
+    return api::memory_plan(*p.model.graph, p.needs, p.page_size, p.limits.tokens, budget);
   });
 }
 

@@ -35,6 +35,10 @@ class Model::Body {
 
 namespace api {
 
+/// kv_bytes, or the share of the device's free memory. Throws invalid_argument naming `options` and the field for a
+/// share out of range or beside kv_bytes, unavailable where the device does not tell.
+std::size_t kv_budget(const Device& device, const char* options, std::size_t kv_bytes, double kv_share);
+
 /// What a pool is sized by.
 struct PageBudget {
   int context = 0;           ///< of a sequence; 0: the graph's

@@ -13,6 +13,7 @@ inline namespace v0 {
 namespace {
 
 std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const SessionOptions& options) {
+  const std::size_t kv_bytes = api::kv_budget(model.device, "SessionOptions", options.kv_bytes, options.kv_share);
   runtime::PoolOptions pool;
   pool.program = model.program;
   pool.graph = model.graph;
@@ -21,7 +22,7 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const Session
   pool.page_size = model.page_size;
   pool.host = model.host;
   pool.pages = api::session_pages(*model.graph, model.needs, model.page_size,
-                                  {options.context, options.kv_bytes, model.limits.tokens, 0});
+                                  {options.context, kv_bytes, model.limits.tokens, 0});
   return std::make_shared<runtime::Pool>(std::move(pool));
 }
 

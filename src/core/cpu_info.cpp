@@ -65,9 +65,9 @@ std::string_view take_field(std::string_view& text, char separator) noexcept {
   return field;
 }
 
-bool lists_cpu_controller(std::string_view controllers) noexcept {
+bool lists_controller(std::string_view controllers, std::string_view name) noexcept {
   while (!controllers.empty()) {
-    if (take_field(controllers, ',') == "cpu") return true;
+    if (take_field(controllers, ',') == name) return true;
   }
   return false;
 }
@@ -188,7 +188,8 @@ CgroupPaths parse_cgroup_paths(std::string_view text) {
     const std::string_view hierarchy = take_field(line, ':');
     const std::string_view controllers = take_field(line, ':');
     if (hierarchy == "0" && controllers.empty()) paths.unified = std::string(line);
-    if (lists_cpu_controller(controllers)) paths.cpu = std::string(line);
+    if (lists_controller(controllers, "cpu")) paths.cpu = std::string(line);
+    if (lists_controller(controllers, "memory")) paths.memory = std::string(line);
   }
   return paths;
 }

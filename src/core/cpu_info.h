@@ -95,6 +95,7 @@ int parse_cpu_max(std::string_view text) noexcept;
 struct CgroupPaths {
   std::optional<std::string> unified{};  ///< v2
   std::optional<std::string> cpu{};      ///< v1, controller cpu
+  std::optional<std::string> memory{};   ///< v1, controller memory
 };
 CgroupPaths parse_cgroup_paths(std::string_view text);
 

@@ -97,6 +97,37 @@ TEST_CASE("the same bytes serve longer texts in a windowed model") {
   CHECK(s.prefill());
 }
 
+TEST_CASE("a share of the free memory, taken once") {
+  const Model model = tests::open_tiny();
+  const std::uint64_t free = Device::cpu().value().info()->free_memory;
+  REQUIRE(free > 0);
+  SessionOptions options;
+  options.kv_share = 1e-4;
+  const double wanted = static_cast<double>(free) * options.kv_share;
+  const Session s = Session::open(model, options).value();
+  const double taken = static_cast<double>(s.body()->pool->total_pages()[0]) * 32 *
+                       static_cast<double>(model.info().memory.kv_per_token);
+  CHECK(taken == Approx(wanted).epsilon(0.5));  // others take and give memory meanwhile
+  BatcherOptions batch;
+  batch.kv_share = 1e-4;
+  CHECK(Batcher::start(model, batch).value().stats().pages_total > 0);
+  const auto refused = [](auto result, const char* field) {
+    REQUIRE_FALSE(result);
+    CHECK(result.error().code == ErrorCode::invalid_argument);
+    CHECK(result.error().message.find(field) != std::string::npos);
+  };
+  for (const double share : {-0.5, 1.5}) {
+    options.kv_share = batch.kv_share = share;
+    refused(Session::open(model, options), "SessionOptions::kv_share");
+    refused(Batcher::start(model, batch), "BatcherOptions::kv_share");
+  }
+  options.kv_share = 0.1;
+  options.kv_bytes = 1 << 20;
+  refused(Session::open(model, options), "kv_bytes");
+  refused(Model::plan_memory(ModelSource::memory(tests::tiny_bytes()), {.devices = {tests::cpu()}}, options),
+          "kv_share");
+}
+
 TEST_CASE("forks of a windowed session are as alone") {
   const Model model = windowed();
   SessionOptions options;

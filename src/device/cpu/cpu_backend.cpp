@@ -1,9 +1,12 @@
 #include "device/cpu/cpu_backend.h"
 
+#include <algorithm>
+
 #include "core/checked.h"
 #include "core/cpu_info.h"
 #include "core/fail.h"
 #include "core/guard.h"
+#include "core/memory_info.h"
 #include "device/cpu/ceilings.h"
 #include "device/cpu/program.h"
 #include "graph/check.h"
@@ -22,6 +25,7 @@ class CpuBackend final : public backend::Backend {
     info.isa = engine_->kernels.name;
     info.threads = engine_->pool->threads();
     info.memory = engine_->memory->limit();
+    info.free_memory = std::min<std::uint64_t>(core::available_memory(), engine_->memory->available_bytes());
     info.page_size = kv_page;
     info.default_kv = KvType::f16;
     return info;

@@ -1,9 +1,11 @@
 #include "device/reference/reference_backend.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "core/checked.h"
 #include "core/guard.h"
+#include "core/memory_info.h"
 #include "device/reference/reference_program.h"
 #include "graph/check.h"
 
@@ -23,6 +25,7 @@ class ReferenceBackend final : public backend::Backend {
     info.isa = "baseline";
     info.threads = 1;
     info.memory = memory_->limit();
+    info.free_memory = std::min<std::uint64_t>(core::available_memory(), memory_->available_bytes());
     info.page_size = page_size;
     info.default_kv = KvType::f32;
     return info;

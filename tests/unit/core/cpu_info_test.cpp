@@ -1,4 +1,5 @@
 #include "core/cpu_info.h"
+#include "core/memory_info.h"
 
 #include <unistd.h>
 
@@ -137,6 +138,7 @@ TEST_CASE("a process's cgroups") {
   CHECK_FALSE(v2.cpu.has_value());
   const CgroupPaths v1 = parse_cgroup_paths("12:memory:/m\n5:cpuset:/no\n4:cpuacct,cpu:/docker/abc\n");
   CHECK(v1.cpu == std::optional<std::string>("/docker/abc"));
+  CHECK(v1.memory == std::optional<std::string>("/m"));
   CHECK_FALSE(v1.unified.has_value());
   CHECK_FALSE(parse_cgroup_paths("garbage\n\n:::").cpu.has_value());
   CHECK_FALSE(parse_cgroup_paths("").unified.has_value());
@@ -232,4 +234,32 @@ TEST_CASE("this machine") {
                   << info.features.avx512f << ", caches " << info.caches.l1 << " " << info.caches.l2 << " "
                   << info.caches.l3 << ", affinity " << info.cores.affinity << ", physical " << info.cores.physical
                   << ", quota " << info.cores.quota << ", usable " << info.cores.usable);
+}
+
+TEST_CASE("memory that is left, by the kernel and by cgroups") {
+  CHECK(parse_meminfo("MemTotal:  100 kB\nMemAvailable:    50 kB\n", "MemAvailable") == 50 * 1024);
+  CHECK(parse_meminfo("MemAvailableX: 50 kB\n", "MemAvailable") == 0);
+  CHECK(parse_meminfo("MemAvailable: 18446744073709551615 kB\n", "MemAvailable") == 0);
+  const FakeRoot root;
+  CHECK(available_memory(root.path()) == 0);
+  root.write("proc/meminfo", "MemTotal: 4000 kB\nMemAvailable: 3000 kB\n");
+  CHECK(available_memory(root.path()) == 3000 * 1024);
+  root.write("proc/self/cgroup", "0::/a/b\n");
+  root.write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  root.write("sys/fs/cgroup/a/b/memory.current", "70000\n");
+  CHECK(available_memory(root.path()) == 3000 * 1024);
+  root.write("sys/fs/cgroup/a/memory.max", "1000000\n");
+  root.write("sys/fs/cgroup/a/memory.current", "900000\n");
+  CHECK(available_memory(root.path()) == 100000);
+  root.write("sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 300000\n");
+  CHECK(available_memory(root.path()) == 400000);
+  root.write("sys/fs/cgroup/a/memory.current", "2000000\n");  // over its limit
+  CHECK(available_memory(root.path()) == 0);
+  root.write("proc/self/cgroup", "3:memory:/m\n");
+  root.write("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n");
+  root.write("sys/fs/cgroup/memory/m/memory.usage_in_bytes", "5000\n");
+  CHECK(available_memory(root.path()) == 3000 * 1024);
+  root.write("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "8000\n");
+  CHECK(available_memory(root.path()) == 3000);
+  CHECK(available_memory() > 1 << 20);
 }
