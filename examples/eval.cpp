@@ -15,6 +15,7 @@
 #include "common/program.h"
 #include "common/progress.h"
 #include "common/stopwatch.h"
+#include "eval/kv_divergence.h"
 #include "eval/perplexity.h"
 #include "eval/rows.h"
 
@@ -29,6 +30,7 @@ struct Options {
   std::string jsonl_file{};
   PerplexityOptions perplexity{};
   RowOptions rows{};
+  int kv_divergence = 0;
   bool as_json = false;
 };
 
@@ -87,12 +89,46 @@ int run_rows(const Options& options, const llminfer::Model& model, const std::st
   return exit_ok;
 }
 
+int run_kv_divergence(const Options& options, const std::stop_token& stop) {
+  std::ifstream file = open_file(options.text_file);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const llminfer::Device device = open_device(options.model);
+  const auto open = [&](llminfer::KvType k, llminfer::KvType v) {
+    llminfer::LoadOptions load = load_options(options.model, device);
+    load.k = k;
+    load.v = v;
+    return llminfer::Model::open(llminfer::ModelSource::file(options.model.path), load, stop).value();
+  };
+  const auto found =
+      kv_divergence(open, text, {options.kv_divergence, options.perplexity.window, options.perplexity.progress}, stop);
+  if (!options.as_json) std::puts("K     V        mean KL   largest  same best  nll + a token");
+  for (const KvDivergence& d : found) {
+    if (options.as_json) {
+      print_line({{"k", to_string(d.k)},
+                  {"v", to_string(d.v)},
+                  {"positions", d.positions},
+                  {"mean_kl", d.mean},
+                  {"largest_kl", d.largest},
+                  {"same_best", d.same_best},
+                  {"nll_increase", d.nll_increase}});
+    } else {
+      std::printf("%-5s %-5s %10.2e %9.2e %9.2f%% %14.5f\n", to_string(d.k), to_string(d.v), d.mean, d.largest,
+                  100 * d.same_best, d.nll_increase);
+    }
+  }
+  return exit_ok;
+}
+
 int eval(const Options& options) try {
   const Interrupt interrupt;
   if (options.text_file.empty() == options.jsonl_file.empty()) {
     throw UsageError("either TEXTFILE or --jsonl FILE is needed");
   }
   (void)open_file(options.text_file.empty() ? options.jsonl_file : options.text_file);  // before the long part
+  if (options.kv_divergence > 0) {
+    if (options.text_file.empty()) throw UsageError("--kv-divergence needs TEXTFILE");
+    return run_kv_divergence(options, interrupt.token());
+  }
   const llminfer::Model model = load_model(options.model, open_device(options.model), {}, interrupt.token());
   return options.jsonl_file.empty() ? run_perplexity(options, model, interrupt.token())
                                     : run_rows(options, model, interrupt.token());
@@ -110,6 +146,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--stride", options.perplexity.stride, "Perplexity: tokens scored by a window; 0: half of --context")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--kv-divergence", options.kv_divergence,
+                 "Instead of perplexity: how far each format of keys and values, K and V one at a time and both, moves "
+                 "the probabilities from those of f32, over so many tokens of the text")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_flag("--json", options.as_json, "Perplexity as a JSON object");
   app.add_option("--jsonl", options.jsonl_file,
                  "Read objects with a \"text\", one a line, and write one object a line: text, tokens, top (the most "
