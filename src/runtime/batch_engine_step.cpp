@@ -28,9 +28,10 @@ void BatchEngine::plan() noexcept {
     if (view.ready) request->sequence.forget_last();  // its logits are wanted
     view.caller_served = request->caller->served;
     view.tokens = request->sequence.size();
+    view.missing = request->sequence.missing_pages(view.tokens);
+    // After missing_pages(): a way back beyond its window makes a history uncomputed.
     view.computed = request->swapped.computed == 0 ? request->sequence.computed()
                                                    : std::min(request->swapped.computed, view.tokens - 1);
-    view.missing = request->sequence.missing_pages(view.tokens);
     view.pages = request->sequence.pages();
     views_.push_back(view);
   }

@@ -46,8 +46,8 @@ bool Sequence::window_is_gone() const noexcept {
   return false;
 }
 
-void Sequence::settle() noexcept {
-  trim();
+void Sequence::trim() noexcept {
+  trim_tables();
   if (window_is_gone()) restart();
 }
 
@@ -166,7 +166,7 @@ std::size_t Sequence::first_written() const noexcept {
 }
 
 PageCounts Sequence::missing_pages(std::int32_t tokens) noexcept {
-  settle();
+  trim();
   PageCounts missing;
   for (std::size_t g = 0; g < tables_.size(); ++g) {
     const std::int64_t fresh = target(g, tokens) - static_cast<std::int64_t>(tables_[g].size());
@@ -185,7 +185,7 @@ PageCounts Sequence::pages() const noexcept {
 }
 
 Shortage Sequence::reserve(std::int32_t tokens) noexcept {
-  settle();
+  trim();
   for (std::size_t g = 0; g < tables_.size(); ++g) {
     const std::int64_t fresh = target(g, tokens) - static_cast<std::int64_t>(tables_[g].size());
     const std::int64_t needed = std::max<std::int64_t>(0, fresh) + shared_pages(g, first_written(), tables_[g].size());
@@ -219,11 +219,11 @@ Shortage Sequence::resume(std::int32_t computed, std::span<const std::int32_t> g
 }
 
 Shortage Sequence::recompute_last() noexcept {
-  settle();
+  trim();
   const Shortage shortage = own_last_pages(size());
   if (shortage.kind != Shortage::Kind::none || computed_ < size()) return shortage;
   --computed_;
-  settle();
+  trim();
   return {};
 }
 
@@ -243,10 +243,10 @@ void Sequence::rewind(std::int32_t size) noexcept {
   rewrite_ = std::min(rewrite_, size);
   const auto whole = static_cast<std::size_t>(size / pool_->page_size());
   if (keys_.size() > whole) keys_.resize(whole);
-  if (paging_ == Paging::at_append) settle();
+  if (paging_ == Paging::at_append) trim();
 }
 
-void Sequence::trim() noexcept {
+void Sequence::trim_tables() noexcept {
   const auto keep = static_cast<std::size_t>(pages_for(size()));
   for (std::size_t g = 0; g < tables_.size(); ++g) {
     core::Vector<std::int32_t>& table = tables_[g];

@@ -88,7 +88,8 @@ class Sequence {
   /// in them is the caller's to write. On a shortage nothing has changed. at_step only.
   Shortage resume(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept;
 
-  /// (mutex) Gives back pages behind the history, which rewind() leaves in the table at_step.
+  /// (mutex) Gives back pages behind the history, which rewind() leaves in the table at_step; without its window the
+  /// history is uncomputed from then on.
   void trim() noexcept;
 
   /// Pages in its tables.
@@ -135,7 +136,7 @@ class Sequence {
   std::int32_t target(std::size_t group, std::int64_t tokens) const noexcept;
   std::int32_t first_seen(std::size_t group, std::int64_t position) const noexcept;
   bool window_is_gone() const noexcept;
-  void settle() noexcept;
+  void trim_tables() noexcept;
   void restart() noexcept;
   void give_back_unseen() noexcept;
   void give_back(std::size_t group) noexcept;

@@ -38,7 +38,7 @@ void Sequence::remember_pages(std::int32_t first, std::int32_t end) noexcept {
 std::int32_t Sequence::find_prefix() noexcept {
   PrefixCache* const cache = pool_->prefix_cache();
   if (cache == nullptr || paging_ != Paging::at_step || size() == 0) return 0;
-  settle();
+  trim();
   if (computed_ > 0 || pages().any()) return 0;
   const std::int32_t page_size = pool_->page_size();
   const std::int32_t most = (size() - 1) / page_size;

@@ -272,6 +272,16 @@ TEST_CASE("a saved session goes on as if nothing had happened") {
   Session back = std::move(generator).release().value();
   Session copy = restored(model, saved(back)).value();
   CHECK(copy.body()->sequence->computed() >= 100);
+  back.rewind(50).value();  // its window is gone: score() hands out rows of what it appends, not of what comes first
+  std::vector<int> positions;
+  back.score(some_tokens(40, 16, 6),
+             [&](int position, std::span<const float>) {
+               positions.push_back(position);
+               return true;
+             })
+      .value();
+  CHECK((positions.size() == 40 && positions.front() == 50 && positions.back() == 89));
+  CHECK(last_logits(back) == logits_after(model, back.tokens()));
   CHECK(last_logits(copy) == last_logits(back));
 }
 
