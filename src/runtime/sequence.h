@@ -121,10 +121,10 @@ class Sequence {
   /// (mutex) Pages that adopt_prefix() would share with others that use them now: what need not be free for it.
   PageCounts prefix_in_use() noexcept;
 
-  /// (mutex) Takes new pages for the entries that a saved sequence had and marks `computed` tokens as computed: group
-  /// g's table has pages from entry given_back[g] on, as many as computed tokens need. The sequence must have been
-  /// append()ed to with at_append, and nothing computed. Contents are the caller's to write. On a shortage nothing has
-  /// changed.
+  /// (mutex) Takes new pages where a saved (or swapped out) sequence had some and marks `computed` tokens as computed:
+  /// group g's table has pages from entry given_back[g] on, as those of the saved one had, and further ones for the
+  /// tokens to compute. The history must be there, nothing of it computed, and pages shared with nobody. Contents are
+  /// the caller's to write before anything else is done. On a shortage nothing has changed.
   Shortage restore(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept;
 
   /// Empty, or what is wrong with tables and counts. For tests.

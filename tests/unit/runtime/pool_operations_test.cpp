@@ -148,15 +148,14 @@ class Operations {
     }
   }
 
-  /// Out of the pool and in again. at_step sequences are not restored.
+  /// Out of the pool and in again.
   void save_and_restore(std::size_t at) {
     Sequence& s = *sequences_[at];
-    if (paging_ == Paging::at_step) return;
-    Saved saved{histories_[at], s.computed(), {}, {}};
+    Saved saved{histories_[at], s.usable(), {}, {}};
     for (std::size_t g = 0; g < fake_.pool->groups(); ++g) {
-      saved.given_back.push_back(s.given_back(g));
+      saved.given_back.push_back(saved.computed > 0 ? s.given_back(g) : 0);
       saved.pages.emplace_back();
-      for (std::size_t i = static_cast<std::size_t>(s.given_back(g)); i * 4 < static_cast<std::size_t>(s.computed());
+      for (auto i = static_cast<std::size_t>(saved.given_back.back()); i * 4 < static_cast<std::size_t>(saved.computed);
            ++i) {
         saved.pages.back().emplace_back(fake_.storage().page_bytes(static_cast<std::int32_t>(g)));
         REQUIRE(fake_.storage().read_page(static_cast<std::int32_t>(g), s.table(g)[i], saved.pages.back().back()).ok());
@@ -201,6 +200,7 @@ void operations(int count) {
   step.run(count - count / 2);
   CHECK(step.full() > count / 100);
   CHECK(step.refused() > count / 100);
+  CHECK(step.restored() > count / 1000);
   CHECK(step.adopted() > count / 20);
   CHECK(step.fake().pool->prefix_cache()->stats().evictions > 100);
 }
