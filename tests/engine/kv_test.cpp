@@ -108,7 +108,8 @@ TEST_CASE("a share of the free memory, taken once") {
   const double taken = static_cast<double>(s.body()->pool->total_pages()[0]) * 32 *
                        static_cast<double>(model.info().memory.kv_per_token);
   CHECK(taken == Approx(wanted).epsilon(0.5));  // others take and give memory meanwhile
-  BatcherOptions batch;
+  BatcherOptions batch = tests::small(model, 1);
+  batch.kv_bytes = 0;
   batch.kv_share = 1e-4;
   CHECK(Batcher::start(model, batch).value().stats().pages_total > 0);
   const auto refused = [](auto result, const char* field) {
