@@ -32,7 +32,8 @@ int plan(const WallOptions& options) {
                 forecast.largest_batch, prompt + options.generate);
   }
   std::printf("\n");
-  if (forecast.knee > 0) std::printf("arithmetic takes as long as reading from %d sequences on\n", forecast.knee);
+  if (forecast.knee > 0)
+    std::printf("from %d sequences on arithmetic takes the time: larger batches gain little\n", forecast.knee);
   if (!forecast.calibrated) std::printf("the device's efficiencies are a guess\n");
   std::printf("%9s %14s %12s %12s %11s %10s  %s\n", "sequences", "prefill tok/s", "first token", "decode tok/s",
               "each tok/s", "memory", "bound by (prefill, decode)");

@@ -45,7 +45,7 @@ struct Forecast {
   std::uint64_t activations = 0;
   std::uint64_t kv_per_token = 0;
   int largest_batch = 0;            ///< sequences of full length that fit; 0: unknown
-  int knee = 0;                     ///< sequences at which arithmetic takes as long as memory; 0: beyond 65,536
+  int knee = 0;                     ///< sequences from which on a doubled batch takes twice as long; 0: none found
   bool calibrated = true;           ///< false: efficiencies are a guess, run measure_ceilings with weight types
   std::vector<ForecastRow> rows{};  ///< one a batch of the workload
 };

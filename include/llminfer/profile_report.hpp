@@ -122,7 +122,7 @@ struct ProfileReport {
   std::vector<PhaseReport> phases{};  ///< that had steps, most seconds first
   std::vector<Advice> advice{};       ///< greatest gain first; none below 5 %
   std::vector<BatchPoint> batches{};
-  int knee = 0;  ///< sequences of a batch at which arithmetic takes as long as memory; 0: beyond those computed
+  int knee = 0;  ///< sequences from which on a doubled batch takes twice as long; 0: none found
   MemoryMap memory{};
 
   LLMINFER_API std::string text() const;

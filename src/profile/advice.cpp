@@ -94,8 +94,7 @@ class Adviser {
     const double gain = decode_rate(model_, graph_, decode_batch(target, t.context, kv_)) / now_;
     add(fmt::format("compute {} sequences at once instead of {}", target, t.sequences), gain,
         report_.knee > 0
-            ? fmt::format("the weights are read once for all of them; at {} arithmetic takes as long as reading",
-                          target)
+            ? fmt::format("the weights are read once for all of them; from {} on arithmetic takes the time", target)
             : std::string("the weights are read once for all of them"));
   }
 

@@ -70,7 +70,7 @@ void JsonWriter::quoted(std::string_view text) {
       out_ += '\\';
       out_ += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out_ += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
     } else {
       out_ += c;
     }
@@ -86,7 +86,7 @@ void JsonWriter::text(std::string_view key, std::string_view value) {
 void JsonWriter::number(std::string_view key, double value) {
   begin(key);
   if (std::isfinite(value)) {
-    fmt::format_to(std::back_inserter(out_), "{:.6g}", value);
+    out_ += fmt::format("{:.6g}", value);
   } else {
     out_ += "null";
   }
@@ -94,12 +94,12 @@ void JsonWriter::number(std::string_view key, double value) {
 
 void JsonWriter::integer(std::string_view key, std::int64_t value) {
   begin(key);
-  fmt::format_to(std::back_inserter(out_), "{}", value);
+  out_ += fmt::format("{}", value);
 }
 
 void JsonWriter::count(std::string_view key, std::uint64_t value) {
   begin(key);
-  fmt::format_to(std::back_inserter(out_), "{}", value);
+  out_ += fmt::format("{}", value);
 }
 
 void JsonWriter::boolean(std::string_view key, bool value) {

@@ -49,7 +49,7 @@ std::string batch_picture(const ProfileReport& report) {
     svg.line(at, top, at, bottom, "stroke=\"#222\" stroke-dasharray=\"6 4\"");
     const bool flip = at > (left + right) / 2;
     svg.text(flip ? at - 8 : at + 8, bottom - 12,
-             fmt::format("knee: {} sequences, arithmetic takes as long as reading", report.knee),
+             fmt::format("knee: {} sequences, then arithmetic takes the time", report.knee),
              flip ? Anchor::end : Anchor::start,
              "font-size=\"12\" stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\"");
   }

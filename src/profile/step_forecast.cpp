@@ -64,8 +64,8 @@ StepForecast forecast_prefill(const CostModel& model, const backend::Graph& grap
 }
 
 int knee_of(const CostModel& model, const backend::Graph& graph, int context, backend::KvFormat kv) {
-  // Products alone: what a batch shares. Time per step over time of the smallest batch: where it has doubled, the
-  // arithmetic takes as long as the reading did.
+  // Products alone: what a batch shares. Kernels for few rows may change from one batch size to the next, so the knee
+  // is where the last doubling that paid ends.
   const auto products = [&](int sequences) {
     const graph::BatchShape batch = decode_batch(sequences, context, kv);
     double seconds = 0;
@@ -75,11 +75,16 @@ int knee_of(const CostModel& model, const backend::Graph& graph, int context, ba
     }
     return seconds;
   };
-  const double one = products(1);
-  for (int n = 2; n <= 65536; n *= 2) {
-    if (products(n) >= 2 * one) return n;
+  constexpr double pays = 1.7;  // a doubled batch in less than this times the time
+  constexpr int most = 4096;
+  int knee = 1;
+  double last = products(1);
+  for (int n = 2; n <= most; n *= 2) {
+    const double seconds = products(n);
+    if (seconds < pays * last) knee = n;
+    last = seconds;
   }
-  return 0;
+  return knee < most ? knee : 0;
 }
 
 backend::Graph with_weight_type(const backend::Graph& graph, WeightType type) {

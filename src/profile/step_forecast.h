@@ -30,8 +30,8 @@ double decode_rate(const CostModel& model, const backend::Graph& graph, const gr
 StepForecast forecast_prefill(const CostModel& model, const backend::Graph& graph, int prompt, int step_tokens,
                               backend::KvFormat kv);
 
-/// Smallest batch at which the products' arithmetic takes as long as reading their weights does alone; 0: none to
-/// 65,536.
+/// The batch from which on a doubled one takes the products nearly twice as long: arithmetic takes the time; 0: none
+/// below 4,096.
 int knee_of(const CostModel& model, const backend::Graph& graph, int context, backend::KvFormat kv);
 
 /// The graph with its matrices in another type; those whose rows are no multiple of its block stay.
