@@ -25,16 +25,18 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   WorkspacePlan plan;
   plan.values = graph::plan_memory(graph, limits);
   plan.step = plan_step(graph, limits);
-  std::int64_t fragments = 0;
+  std::int64_t fragments = 0, sums = 0;
   const std::int64_t rows = std::max(limits.tokens, limits.outputs);
   for (std::size_t id = 0; id < graph.weights.size(); ++id) {
     if (weights.weights[id].form != WeightForm::fragments) continue;
     const backend::Weight& w = graph.weights[id];
     fragments = std::max(fragments, fragments_bytes(rows, fragment_blocks(w.columns)));
+    sums = std::max(sums, block_sum_floats(rows, fragment_blocks(w.columns)));
   }
   plan.fragments = align(plan.values.total);
   plan.row_scales = plan.fragments + align(static_cast<std::uint64_t>(fragments));
-  plan.partials = plan.row_scales + (fragments > 0 ? align(4 * static_cast<std::uint64_t>(rows + 8)) : 0);
+  plan.block_sums = plan.row_scales + (fragments > 0 ? align(4 * static_cast<std::uint64_t>(rows + 8)) : 0);
+  plan.partials = plan.block_sums + align(4 * static_cast<std::uint64_t>(sums));
   std::int64_t partials = 0;
   for (const backend::Op& op : graph.ops) {
     const auto* a = std::get_if<backend::PagedAttention>(&op);

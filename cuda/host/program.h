@@ -18,6 +18,7 @@ struct WorkspacePlan {
   StepLayout step{};            ///< memory of its own
   std::uint64_t fragments = 0;  ///< of activations, see kernels/matmul_quant.h
   std::uint64_t row_scales = 0;
+  std::uint64_t block_sums = 0;
   std::uint64_t partials = 0;      ///< of attention, see kernels/attention_mma.h
   std::uint64_t bytes = 0;         ///< device memory without the step's
   std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits for outputs that are reduced on the host

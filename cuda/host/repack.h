@@ -6,10 +6,13 @@
 //   4 bits: a lane's 16 bytes are four steps (64 columns), one 32-bit word a step. Nibbles 0 .. 3 of the word are the
 //           first elements of registers 0 .. 3, nibbles 4 .. 7 the second ones, so that masks of 0x000f000f and its
 //           shifts cut out a register's pair.
+//   fifth bits: a plane of one word a lane and 64 columns: bit 4 s + r of step s and register r for the first element,
+//           16 bits further up for the second.
 //   8 bits: a lane's 16 bytes are two steps (32 columns), two words a step: bytes 0 and 1 of the first are register 0's
 //           pair, 2 and 3 register 1's; the second word has registers 2 and 3. Stored plus 128.
-// Scales lie in a plane of their own: for a tile and block of 32 columns 8 pairs (row g, row g + 8) of halves. Rows and
-// columns behind the matrix have scale 0.
+// Scales lie in a plane of their own: for a tile and block of 32 columns, for g of 0 .. 7, those of rows g and g + 8:
+// two halves, then for formats with a minimum two more; MXFP4: two bytes. Rows and columns behind the matrix have scale
+// 0 (MXFP4: the smallest one, and levels of 0).
 #pragma once
 
 #include <llminfer/weight_type.hpp>
@@ -20,9 +23,11 @@
 
 namespace llminfer::cuda {
 
+/// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4.
 bool has_fragments(WeightType type) noexcept;
 
-/// Sizes of a repacked matrix: first the levels of all tiles, then (at scales_at) their scales.
+/// Sizes of a repacked matrix: first the levels of all tiles, then (at high_at) their fifth bits, then (at scales_at)
+/// their scales.
 struct FragmentLayout {
   WeightType type = WeightType::q4_0;
   std::int64_t rows = 0;
@@ -31,7 +36,9 @@ struct FragmentLayout {
   std::int64_t chunks = 0;            ///< of a row, the last one padded
   std::int64_t blocks = 0;            ///< of 32 columns, padded to whole chunks
   std::int64_t tile_level_bytes = 0;  ///< of 16 rows
+  std::int64_t tile_high_bytes = 0;   ///< 0 for most types
   std::int64_t tile_scale_bytes = 0;
+  std::int64_t high_at = 0;
   std::int64_t scales_at = 0;
   std::int64_t bytes = 0;
 };
@@ -39,12 +46,20 @@ struct FragmentLayout {
 /// `type` must have fragments, columns be a multiple of 32.
 FragmentLayout fragment_layout(WeightType type, std::int64_t rows, std::int64_t columns) noexcept;
 
-/// `rows` file rows into the tiles of `levels` and `scales` (zero before), sized for the tiles that cover them.
+/// The planes of some tiles.
+template <class Byte>
+struct Planes {
+  std::span<Byte> levels{};
+  std::span<Byte> high{};
+  std::span<Byte> scales{};
+};
+
+/// `rows` file rows into tiles (zero before), from their first row on.
 void repack_rows(const FragmentLayout& layout, std::span<const std::byte> file, std::int64_t rows,
-                 std::span<std::byte> levels, std::span<std::byte> scales) noexcept;
+                 const Planes<std::byte>& planes) noexcept;
 
 /// The inverse.
-void unpack_rows(const FragmentLayout& layout, std::span<const std::byte> levels, std::span<const std::byte> scales,
-                 std::int64_t rows, std::span<std::byte> file) noexcept;
+void unpack_rows(const FragmentLayout& layout, const Planes<const std::byte>& planes, std::int64_t rows,
+                 std::span<std::byte> file) noexcept;
 
 }  // namespace llminfer::cuda

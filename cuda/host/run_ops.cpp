@@ -75,6 +75,7 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   f.in = data(op.in);
   f.fragments = space_.memory.at<std::uint16_t>(program_.plan().fragments);
   f.scales = space_.memory.at<float>(program_.plan().row_scales);
+  f.block_sums = space_.memory.at<float>(program_.plan().block_sums);
   f.rows = rows(op.in);
   f.columns = width(op.in);
   f.blocks = static_cast<std::int32_t>(fragment_blocks(w.columns));
@@ -84,9 +85,11 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   }
   MatMulQuantParams p;
   p.levels = program_.fragments(op.weight);
+  p.high = p.levels + layout.high_at;
   p.scales = p.levels + layout.scales_at;
   p.fragments = f.fragments;
   p.row_scales = f.scales;
+  p.block_sums = f.block_sums;
   p.bias = program_.floats(op.bias);
   p.out = data(op.out);
   p.rows = f.rows;

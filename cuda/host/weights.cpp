@@ -62,6 +62,10 @@ class Loader {
     check(cudaMemcpy(arena_.data() + offset, from, bytes, cudaMemcpyHostToDevice), "copying weights");
   }
 
+  void upload_plane(const PlacedWeight& placed, std::int64_t at, const std::vector<std::byte>& bytes) {
+    if (!bytes.empty()) upload(placed.offset + static_cast<std::uint64_t>(at), bytes.data(), bytes.size());
+  }
+
   void copy(backend::WeightId id, std::uint64_t offset, std::uint64_t row_bytes) {
     const backend::Weight& w = graph_.weights[static_cast<std::size_t>(id)];
     const std::int64_t rows = w.rows * w.experts;
@@ -82,14 +86,12 @@ class Loader {
       read(id, r, n, placed.row_bytes);
       const std::int64_t tiles = (n + 15) / 16;
       levels_.assign(static_cast<std::size_t>(tiles * layout.tile_level_bytes), std::byte{0});
+      high_.assign(static_cast<std::size_t>(tiles * layout.tile_high_bytes), std::byte{0});
       scales_.assign(static_cast<std::size_t>(tiles * layout.tile_scale_bytes), std::byte{0});
-      repack_rows(layout, rows_, n, levels_, scales_);
-      const auto tile = static_cast<std::uint64_t>(r / 16);
-      upload(placed.offset + tile * static_cast<std::uint64_t>(layout.tile_level_bytes), levels_.data(),
-             levels_.size());
-      upload(placed.offset + static_cast<std::uint64_t>(layout.scales_at) +
-                 tile * static_cast<std::uint64_t>(layout.tile_scale_bytes),
-             scales_.data(), scales_.size());
+      repack_rows(layout, rows_, n, {levels_, high_, scales_});
+      upload_plane(placed, r / 16 * layout.tile_level_bytes, levels_);
+      upload_plane(placed, layout.high_at + r / 16 * layout.tile_high_bytes, high_);
+      upload_plane(placed, layout.scales_at + r / 16 * layout.tile_scale_bytes, scales_);
     }
   }
 
@@ -97,7 +99,7 @@ class Loader {
   const backend::WeightReader& reader_;
   const backend::CompileOptions& options_;
   const Memory& arena_;
-  std::vector<std::byte> rows_, levels_, scales_;
+  std::vector<std::byte> rows_, levels_, high_, scales_;
 };
 
 }  // namespace

@@ -104,7 +104,8 @@ __device__ unsigned pair_at(unsigned first, unsigned second, int index) {
 
 /// Columns [base, base + 8 Words) for W = 2 Words halves a lane: products base .. of O.
 template <int Words>
-__device__ void multiply_values(float (*out)[4], const unsigned (&p)[4], const std::uint8_t* const (&rows)[4], int column) {
+__device__ void multiply_values(float (*out)[4], const unsigned (&p)[4], const unsigned (&rest)[4],
+                                const std::uint8_t* const (&rows)[4], int column) {
   unsigned v[4][Words];
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
@@ -123,7 +124,9 @@ __device__ void multiply_values(float (*out)[4], const unsigned (&p)[4], const s
   }
 #pragma unroll
   for (int j = 0; j < 2 * Words; ++j) {
-    multiply_add(out[j], p, pair_at(v[0][j / 2], v[1][j / 2], j % 2), pair_at(v[2][j / 2], v[3][j / 2], j % 2));
+    const unsigned low = pair_at(v[0][j / 2], v[1][j / 2], j % 2), high = pair_at(v[2][j / 2], v[3][j / 2], j % 2);
+    multiply_add(out[j], rest, low, high);
+    multiply_add(out[j], p, low, high);
   }
 }
 
@@ -132,11 +135,11 @@ struct Output {
   static constexpr int tiles = D / 8;
   float o[tiles][4] = {};
 
-  __device__ void add(const unsigned (&p)[4], const std::uint8_t* const (&rows)[4], int g) {
+  __device__ void add(const unsigned (&p)[4], const unsigned (&rest)[4], const std::uint8_t* const (&rows)[4], int g) {
 #pragma unroll
-    for (int b = 0; b < D / 64; ++b) multiply_values<4>(o + 8 * b, p, rows, 64 * b + 8 * g);
-    if constexpr (D % 64 == 32) multiply_values<2>(o + D / 64 * 8, p, rows, D / 64 * 64 + 4 * g);
-    if constexpr (D % 64 == 16) multiply_values<1>(o + D / 64 * 8, p, rows, D / 64 * 64 + 2 * g);
+    for (int b = 0; b < D / 64; ++b) multiply_values<4>(o + 8 * b, p, rest, rows, 64 * b + 8 * g);
+    if constexpr (D % 64 == 32) multiply_values<2>(o + D / 64 * 8, p, rest, rows, D / 64 * 64 + 4 * g);
+    if constexpr (D % 64 == 16) multiply_values<1>(o + D / 64 * 8, p, rest, rows, D / 64 * 64 + 2 * g);
   }
   /// Column of element e % 2 of tile i.
   __device__ static int column(int tile, int e, int t) {
@@ -191,16 +194,17 @@ __global__ void __launch_bounds__(threads) attention_mma_kernel(AttentionParams 
       softmax.best[half] = top[half];
       softmax.sum[half] *= fade[half];
     }
+    // Weights as two halves each: what the first one loses to rounding is in the second.
+    unsigned weights[4], rests[4];
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        s[n][e] = fade_of(s[n][e], top[e / 2]);
-        softmax.sum[e / 2] += s[n][e];
-      }
+    for (int i = 0; i < 4; ++i) {
+      const int n = i / 2, half = i % 2;
+      const float first = fade_of(s[n][2 * half], top[half]), second = fade_of(s[n][2 * half + 1], top[half]);
+      weights[i] = pair_of_halves(first, second);
+      const float2 rounded = floats_of_pair(weights[i]);
+      rests[i] = pair_of_halves(first - rounded.x, second - rounded.y);
+      softmax.sum[half] += first + second;
     }
-    const unsigned weights[4] = {pair_of_halves(s[0][0], s[0][1]), pair_of_halves(s[0][2], s[0][3]),
-                                 pair_of_halves(s[1][0], s[1][1]), pair_of_halves(s[1][2], s[1][3])};
 #pragma unroll
     for (int i = 0; i < Output<D>::tiles; ++i) {
 #pragma unroll
@@ -212,7 +216,7 @@ __global__ void __launch_bounds__(threads) attention_mma_kernel(AttentionParams 
       const int row = 2 * t + i % 2 + i / 2 * 8;
       rows[i] = key + row < end ? v + 2 * D * row : nullptr;
     }
-    out.add(weights, rows, g);
+    out.add(weights, rests, rows, g);
   }
 
   // The warps' results, added in their order.

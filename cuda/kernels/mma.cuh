@@ -27,6 +27,14 @@ __device__ inline unsigned pair_of_halves(float low, float high) {
   return r;
 }
 
+__device__ inline float2 floats_of_pair(unsigned pair) {
+  float2 r;
+  asm("{ .reg .f16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
+      : "=f"(r.x), "=f"(r.y)
+      : "r"(pair));
+  return r;
+}
+
 /// d += A B: A 16 x 16 halves, B 16 x 8 halves, d 16 x 8 floats, spread over the warp as mma.m16n8k16 has them.
 __device__ inline void multiply_add(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm volatile(

@@ -9,19 +9,19 @@ namespace ptxsim {
 namespace {
 
 struct Plus {
-  double operator()(double a, double b) const { return a + b; }
+  float operator()(float a, float b) const { return a + b; }
 };
 struct Minus {
-  double operator()(double a, double b) const { return a - b; }
+  float operator()(float a, float b) const { return a - b; }
 };
 struct Times {
-  double operator()(double a, double b) const { return a * b; }
+  float operator()(float a, float b) const { return a * b; }
 };
 struct Least {
-  double operator()(double a, double b) const { return std::fmin(a, b); }
+  float operator()(float a, float b) const { return std::fmin(a, b); }
 };
 struct Most {
-  double operator()(double a, double b) const { return std::fmax(a, b); }
+  float operator()(float a, float b) const { return std::fmax(a, b); }
 };
 struct Fma {
   double operator()(double a, double b, double c) const { return a * b + c; }
@@ -33,10 +33,10 @@ struct Tanh {
   double operator()(double a) const { return std::tanh(a); }
 };
 struct Negate {
-  double operator()(double a) const { return -a; }
+  float operator()(float a) const { return -a; }
 };
 struct Absolute {
-  double operator()(double a) const { return std::abs(a); }
+  float operator()(float a) const { return std::abs(a); }
 };
 
 /// F on one value or, in 32 bits, on each half.
@@ -44,7 +44,7 @@ template <class H, class F>
 struct Lift {
   template <class... A>
   std::uint16_t operator()(std::uint16_t a, A... b) const {
-    return H::round(F{}(static_cast<double>(H::widen(a)), static_cast<double>(H::widen(b))...));
+    return H::round(F{}(H::widen(a), H::widen(b)...));
   }
   template <class... A>
   std::uint32_t operator()(std::uint32_t a, A... b) const {

@@ -68,6 +68,13 @@ void store_matrix(Warp& w, const Instruction& i, std::uint32_t mask) {
 /// Registers of A (4), B (2) and C (4) start here in the operands; D comes first.
 constexpr std::size_t at_a = 4;
 
+/// Both halves of a register in all lanes.
+template <class H>
+void widen_lanes(const std::uint32_t* v, float (&low)[32], float (&high)[32]) {
+  for (int l = 0; l < 32; ++l) low[l] = H::widen(static_cast<std::uint16_t>(v[l]));
+  for (int l = 0; l < 32; ++l) high[l] = H::widen(static_cast<std::uint16_t>(v[l] >> 16));
+}
+
 /// 16 x 8 += 16 x K by K x 8, all in float. Products of 16-bit floats are exact.
 template <class H, int K>
 void multiply_floats(Warp& w, const Instruction& i, std::uint32_t mask) {
@@ -75,19 +82,20 @@ void multiply_floats(Warp& w, const Instruction& i, std::uint32_t mask) {
   constexpr std::size_t a_registers = K / 4, b_registers = K / 8;
   float a[16][K];
   float b[K][8];
+  float low[32], high[32];
   for (std::size_t r = 0; r < a_registers; ++r) {
-    const std::uint32_t* v = w.lanes<std::uint32_t>(i.operands[at_a + r]);
+    widen_lanes<H>(w.lanes<std::uint32_t>(i.operands[at_a + r]), low, high);
     for (std::uint32_t l = 0; l < 32; ++l) {
       float* row = a[l / 4 + 8 * (r % 2)] + 2 * (l % 4) + 8 * (r / 2);
-      row[0] = H::widen(static_cast<std::uint16_t>(v[l]));
-      row[1] = H::widen(static_cast<std::uint16_t>(v[l] >> 16));
+      row[0] = low[l];
+      row[1] = high[l];
     }
   }
   for (std::size_t r = 0; r < b_registers; ++r) {
-    const std::uint32_t* v = w.lanes<std::uint32_t>(i.operands[at_a + a_registers + r]);
+    widen_lanes<H>(w.lanes<std::uint32_t>(i.operands[at_a + a_registers + r]), low, high);
     for (std::uint32_t l = 0; l < 32; ++l) {
-      b[2 * (l % 4) + 8 * r][l / 4] = H::widen(static_cast<std::uint16_t>(v[l]));
-      b[2 * (l % 4) + 8 * r + 1][l / 4] = H::widen(static_cast<std::uint16_t>(v[l] >> 16));
+      b[2 * (l % 4) + 8 * r][l / 4] = low[l];
+      b[2 * (l % 4) + 8 * r + 1][l / 4] = high[l];
     }
   }
   float c[16][8];
