@@ -38,8 +38,9 @@ CudaKvStorage::CudaKvStorage(std::shared_ptr<Engine> engine, std::shared_ptr<con
     const auto bytes = static_cast<std::uint64_t>(
         core::mul_or_fail<std::int64_t>(page_bytes_.back(), pages[g], "bytes of KV pages", ErrorCode::out_of_memory));
     memory_.emplace_back(engine_, Memory::Kind::device, bytes);
-    if (bytes != 0) check(cudaMemset(memory_.back().data(), 0, bytes), "clearing KV pages");
+    if (bytes != 0) check(cudaMemsetAsync(memory_.back().data(), 0, bytes, engine_->stream()), "clearing KV pages");
   }
+  check(cudaStreamSynchronize(engine_->stream()), "clearing KV pages");
 }
 
 KvSide CudaKvStorage::side(backend::StateSlot slot, bool values) const noexcept {

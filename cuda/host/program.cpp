@@ -98,7 +98,9 @@ void CudaProgram::upload_tables() {
   }
   tables_ = Memory(engine_, Memory::Kind::device, 4 * all.size());
   if (all.empty()) return;
-  check(cudaMemcpy(tables_.data(), all.data(), 4 * all.size(), cudaMemcpyHostToDevice), "copying RoPE tables");
+  check(cudaMemcpyAsync(tables_.data(), all.data(), 4 * all.size(), cudaMemcpyHostToDevice, engine_->stream()),
+        "copying RoPE tables");
+  check(cudaStreamSynchronize(engine_->stream()), "copying RoPE tables");
 }
 
 Result<std::unique_ptr<backend::Workspace>> CudaProgram::workspace() const {

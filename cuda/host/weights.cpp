@@ -41,8 +41,8 @@ constexpr std::uint64_t piece = std::uint64_t{4} << 20;
 class Loader {
  public:
   Loader(const backend::Graph& graph, const backend::WeightReader& reader, const backend::CompileOptions& options,
-         const Memory& arena)
-      : graph_(graph), reader_(reader), options_(options), arena_(arena) {}
+         const Memory& arena, cudaStream_t stream)
+      : graph_(graph), reader_(reader), options_(options), arena_(arena), stream_(stream) {}
 
   void load(backend::WeightId id, const PlacedWeight& w) {
     if (w.form == WeightForm::file) copy(id, w.offset, w.row_bytes);
@@ -59,7 +59,8 @@ class Loader {
     if (!done) throw Exception(done.error());
   }
   void upload(std::uint64_t offset, const void* from, std::uint64_t bytes) {
-    check(cudaMemcpy(arena_.data() + offset, from, bytes, cudaMemcpyHostToDevice), "copying weights");
+    // From memory that is not pinned: it may be used again when the call returns.
+    check(cudaMemcpyAsync(arena_.data() + offset, from, bytes, cudaMemcpyHostToDevice, stream_), "copying weights");
   }
 
   void upload_plane(const PlacedWeight& placed, std::int64_t at, const std::vector<std::byte>& bytes) {
@@ -99,6 +100,7 @@ class Loader {
   const backend::WeightReader& reader_;
   const backend::CompileOptions& options_;
   const Memory& arena_;
+  cudaStream_t stream_;
   std::vector<std::byte> rows_, levels_, high_, scales_;
 };
 
@@ -135,11 +137,12 @@ WeightPlan plan_weights(const backend::Graph& graph) {
 Memory load_weights(const backend::Graph& graph, const WeightPlan& plan, const backend::WeightReader& reader,
                     const backend::CompileOptions& options, const std::shared_ptr<Engine>& engine) {
   Memory arena(engine, Memory::Kind::device, plan.bytes);
-  Loader loader(graph, reader, options, arena);
+  Loader loader(graph, reader, options, arena, engine->stream());
   for (std::size_t id = 0; id < plan.weights.size(); ++id) {
     loader.load(static_cast<backend::WeightId>(id), plan.weights[id]);
     if (options.progress) options.progress(static_cast<double>(id + 1) / static_cast<double>(plan.weights.size()));
   }
+  check(cudaStreamSynchronize(engine->stream()), "copying weights");
   return arena;
 }
 

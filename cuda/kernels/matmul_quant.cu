@@ -146,14 +146,12 @@ struct Bytes {
 /// Scales of rows g and g + 8 of a block; `at`: its number times 8 plus g.
 struct Halves {
   static constexpr bool has_minimum = false;
-  static constexpr int bytes = 4;
   __device__ static void load(const std::uint8_t* scales, std::int64_t at, float2& d, float2&) {
     d = __half22float2(__ldcs(reinterpret_cast<const half2*>(scales) + at));
   }
 };
 struct HalvesWithMinimum {
   static constexpr bool has_minimum = true;
-  static constexpr int bytes = 8;
   __device__ static void load(const std::uint8_t* scales, std::int64_t at, float2& d, float2& m) {
     const uint2 both = __ldcs(reinterpret_cast<const uint2*>(scales) + at);
     d = floats_of_pair(both.x);
@@ -162,7 +160,6 @@ struct HalvesWithMinimum {
 };
 struct Exponents {
   static constexpr bool has_minimum = false;
-  static constexpr int bytes = 2;
   __device__ static float power(unsigned e) { return __uint_as_float(e < 2 ? 0x00200000U << e : (e - 1) << 23); }
   __device__ static void load(const std::uint8_t* scales, std::int64_t at, float2& d, float2&) {
     const unsigned both = __ldcs(reinterpret_cast<const unsigned short*>(scales) + at);
