@@ -83,24 +83,24 @@ class HeaderWriter {
 /// Bounds each value before it is used.
 class HeaderReader {
  public:
-  explicit HeaderReader(std::string_view bytes) : left_(&bytes) { for_each_field(header_, std::ref(*this)); }
+  explicit HeaderReader(std::string_view bytes) : left_(bytes) { for_each_field(header_, std::ref(*this)); }
   HeaderReader(const HeaderReader&) = delete;
   HeaderReader& operator=(const HeaderReader&) = delete;
 
   template <class T>
   void operator()(T& number) {
-    if (left_->size() < sizeof number) core::fail(ErrorCode::corrupt, "saved session: the header is too short");
-    std::memcpy(&number, left_->data(), sizeof number);
-    left_->remove_prefix(sizeof number);
+    if (left_.size() < sizeof number) core::fail(ErrorCode::corrupt, "saved session: the header is too short");
+    std::memcpy(&number, left_.data(), sizeof number);
+    left_.remove_prefix(sizeof number);
   }
   void operator()(std::string& text) {
     std::uint32_t size = 0;
     (*this)(size);
-    if (size > most_layout || size > left_->size()) {
+    if (size > most_layout || size > left_.size()) {
       core::fail(ErrorCode::corrupt, "saved session: the page layout's name has {} bytes", size);
     }
-    text.assign(left_->substr(0, size));
-    left_->remove_prefix(size);
+    text.assign(left_.substr(0, size));
+    left_.remove_prefix(size);
   }
   void operator()(std::vector<Header::Group>& groups) {
     std::uint32_t count = 0;
@@ -114,7 +114,7 @@ class HeaderReader {
   Header& header() { return header_; }
 
  private:
-  std::string_view* left_;
+  std::string_view left_;
   Header header_;
 };
 
