@@ -18,7 +18,12 @@ static inline __attribute__((always_inline)) __m512i product_step(__m512i x, __m
   return x;
 }
 
-static inline std::int32_t first(__m512i x) { return _mm_cvtsi128_si32(_mm512_castsi512_si128(x)); }
+/// Through memory: gcc 12 takes the cast to 128 bits for a read of something uninitialized.
+static inline std::int32_t first(__m512i x) {
+  std::int32_t out = 0;
+  __builtin_memcpy(&out, &x, sizeof out);
+  return out;
+}
 
 static std::int32_t products(std::int64_t rounds) {
   const __m512i w = _mm512_set1_epi8(3);
