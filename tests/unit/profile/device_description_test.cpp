@@ -46,8 +46,7 @@ constexpr Figure DeviceDescription::*figures[] = {
     &DeviceDescription::memory,        &DeviceDescription::bandwidth,      &DeviceDescription::f32,
     &DeviceDescription::f16,           &DeviceDescription::int8,           &DeviceDescription::bandwidth_share,
     &DeviceDescription::compute_share, &DeviceDescription::group_overhead, &DeviceDescription::step_overhead,
-    &DeviceDescription::link,
-    &DeviceDescription::cache};
+    &DeviceDescription::link,          &DeviceDescription::cache};
 
 TEST_CASE("every shipped description loads, and every figure has a source") {
   if (devices().empty()) {
