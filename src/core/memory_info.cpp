@@ -1,6 +1,7 @@
 #include "core/memory_info.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <limits>
@@ -16,10 +17,15 @@ constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
 /// A small text file of /proc or /sys; empty if it cannot be read.
 std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(65536, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
+  std::ifstream file;
+  file.rdbuf()->pubsetbuf(nullptr, 0);  // its buffer would be a large block of the heap
+  file.open(path, std::ios::binary);
+  std::string text;
+  std::array<char, 1024> part{};
+  while (file && text.size() < 65536) {
+    file.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
+  }
   return text;
 }
 

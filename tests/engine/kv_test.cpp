@@ -252,7 +252,13 @@ TEST_CASE("a saved session goes on as if nothing had happened") {
         CHECK(last_logits(t) == last_logits(s));
       }
       Session third = restored(model, saved(t)).value();
-      CHECK(last_logits(third) == last_logits(s));
+      // Its last token is computed again, alone, which only the cpu device promises to do with the same bits.
+      const std::vector<float> expected = last_logits(s);
+      const std::vector<float> found = last_logits(third);
+      const bool exact = device.info().value().kind == "cpu";
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        CHECK((exact ? found[i] == expected[i] : found[i] == Approx(expected[i]).margin(1e-5)));
+      }
     }
   }
   const Model model = windowed();
@@ -273,6 +279,7 @@ TEST_CASE("a saved session goes on as if nothing had happened") {
   Session back = std::move(generator).release().value();
   Session copy = restored(model, saved(back)).value();
   CHECK(copy.body()->sequence->computed() >= 100);
+  CHECK(last_logits(copy) == logits_after(model, back.tokens()));
   back.rewind(50).value();  // its window is gone: score() hands out rows of what it appends, not of what comes first
   std::vector<int> positions;
   back.score(some_tokens(40, 16, 6),
@@ -283,7 +290,6 @@ TEST_CASE("a saved session goes on as if nothing had happened") {
       .value();
   CHECK((positions.size() == 40 && positions.front() == 50 && positions.back() == 89));
   CHECK(last_logits(back) == logits_after(model, back.tokens()));
-  CHECK(last_logits(copy) == last_logits(back));
 }
 
 /// Run by the next test in a process of its own.
