@@ -63,6 +63,7 @@ TEST_CASE("a session's profile: every moment has its part") {
   Profile profile = Profile::open(model, {made_ceilings(2)}).value();
   Session session = Session::open(model, {.profile = profile}).value();
   REQUIRE(session.append(tests::some_tokens(20, model.info().vocabulary)));
+  const auto before = std::chrono::steady_clock::now();
   profile.reset().value();
   const auto start = std::chrono::steady_clock::now();
   Generator generator = session.generate({.max_tokens = 30, .ignore_end_of_text = true}).value();
@@ -70,9 +71,10 @@ TEST_CASE("a session's profile: every moment has its part") {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     return true;
   }));
+  const double least = seconds_since(start);
   const ProfileReport report = profile.report().value();
-  const double wall = seconds_since(start);
-  CHECK(report.time.wall == Approx(wall).epsilon(0.02));
+  CHECK(report.time.wall >= least);
+  CHECK(report.time.wall <= seconds_since(before));
   CHECK(sum(report.time) == Approx(report.time.wall).epsilon(0.001));
   CHECK(report.time.outside > 0.005);
   CHECK(phase(report, PhaseKind::prefill).tokens == 20);
@@ -84,15 +86,15 @@ TEST_CASE("a session's profile: every moment has its part") {
 }
 
 TEST_CASE("a callback that sleeps is what a batcher waits for") {
-  const Model model = tests::tiny_model(tests::cpu(2));
-  const Profile profile = Profile::open(model, {made_ceilings(2)}).value();
+  const Model model = tests::tiny_model(tests::cpu(1));  // on a busy machine two would wait for each other instead
+  const Profile profile = Profile::open(model, {made_ceilings(1)}).value();
   Batcher batcher = Batcher::start(model, {.kv_bytes = 1 << 20, .max_sequences = 4, .profile = profile}).value();
   std::atomic<int> ended{0};
   for (int i = 0; i < 2; ++i) {
     Session session = batcher.open_session().value();
     session.append(tests::some_tokens(8, model.info().vocabulary, static_cast<unsigned>(i))).value();
     const auto sleepy = [](const Piece&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
       return true;
     };
     batcher
