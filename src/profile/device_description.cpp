@@ -26,7 +26,7 @@ struct FigureRow {
   double most;
 };
 
-constexpr std::array figure_rows = {
+constexpr FigureRow figure_rows[] = {
     FigureRow{"memory", &DeviceDescription::memory, 1, 1e18},
     FigureRow{"bandwidth", &DeviceDescription::bandwidth, 1, 1e18},
     FigureRow{"cache", &DeviceDescription::cache, 0, 1e18},
@@ -127,8 +127,8 @@ DeviceDescription parse_text(std::string_view json) {
     core::fail(ErrorCode::invalid_argument, "device description: the text has {} bytes, at most {} are read",
                json.size(), max_bytes);
   }
-  static constexpr std::array kinds = {"f32", "f16", "int8"};
-  static constexpr std::array caches = {"f32", "f16", "bf16", "q8_0", "q4_0"};
+  static constexpr std::array<const char*, 3> kinds = {"f32", "f16", "int8"};
+  static constexpr std::array<const char*, 5> caches = {"f32", "f16", "bf16", "q8_0", "q4_0"};
   Fields fields(profile::read_leaves(json));
   fields.integer("format", 1, 1);
   DeviceDescription out;
@@ -189,7 +189,7 @@ Result<DeviceDescription> DeviceDescription::file(const std::filesystem::path& p
 void profile::check(const DeviceDescription& d) {
   if (d.name.empty()) core::fail(ErrorCode::invalid_argument, "device description: 'name' is empty");
   check_number("replicas", d.replicas, 1, max_replicas);
-  static constexpr std::array pages = {8, 16, 32, 64, 128};
+  static constexpr std::array<int, 5> pages = {8, 16, 32, 64, 128};
   if (std::find(pages.begin(), pages.end(), d.page_size) == pages.end()) {
     core::fail(ErrorCode::invalid_argument, "device description: 'page_size' is {}, must be 8, 16, 32, 64 or 128",
                d.page_size);

@@ -86,6 +86,14 @@ void Sequence::give_back_unseen() noexcept {
   }
 }
 
+/// An empty table whose first `pages` entries are behind the window.
+void Sequence::begin_behind(std::size_t group, std::int32_t pages) noexcept {
+  core::Vector<std::int32_t>& table = tables_[group];
+  given_back_[group] = pages;
+  table.clear();
+  while (static_cast<std::int32_t>(table.size()) < pages) table.push_back(-1);  // within the reserved capacity
+}
+
 /// As far as there are free pages.
 void Sequence::extend(std::size_t group, std::int32_t pages) noexcept {
   core::Vector<std::int32_t>& table = tables_[group];
@@ -210,8 +218,7 @@ Shortage Sequence::resume(std::int32_t computed, std::span<const std::int32_t> g
     if (needed > pool_->pages(g).free()) return {Shortage::Kind::pages, needed, pool_->pages(g).free()};
   }
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    given_back_[g] = given_back[g];
-    tables_[g].assign(static_cast<std::size_t>(given_back[g]), -1);  // within the reserved capacity
+    begin_behind(g, given_back[g]);
     extend(g, end);
   }
   computed_ = computed;

@@ -140,6 +140,7 @@ class Sequence {
   void restart() noexcept;
   void give_back_unseen() noexcept;
   void give_back(std::size_t group) noexcept;
+  void begin_behind(std::size_t group, std::int32_t pages) noexcept;
   void extend(std::size_t group, std::int32_t pages) noexcept;
   Shortage own_last_pages(std::int64_t size_after) noexcept;
   std::int32_t shared_pages(std::size_t group, std::size_t first, std::size_t end) const noexcept;

@@ -107,8 +107,7 @@ Shortage Sequence::restore(std::int32_t computed, std::span<const std::int32_t> 
   for (std::size_t g = 0; g < tables_.size(); ++g) {
     if (window(g) > 0) {
       give_back(g);
-      given_back_[g] = given_back[g];
-      tables_[g].assign(static_cast<std::size_t>(given_back[g]), -1);
+      begin_behind(g, given_back[g]);
     }
     extend(g, target(g, size()));
   }
