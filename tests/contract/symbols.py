@@ -26,8 +26,10 @@ CXX = {
 }
 TERMINATE = "_ZSt9terminatev"
 TERMINATE_ALLOWED = re.compile(r"llminfer_core\.dir/thread(_pool)?\.cpp\.o$")
-# nlohmann-json's reader writes control characters of an error message into a buffer of its own with it.
-SNPRINTF_ALLOWED = re.compile(r"(llminfer_chat\.dir/json|llminfer_profile\.dir/\w+_json|llminfer_api\.dir/batch_stats)\.cpp\.o$")
+# nlohmann-json's reader writes control characters of an error message into a buffer of its own with it, fmt the digits of
+# a double.
+SNPRINTF_ALLOWED = re.compile(
+    r"(llminfer_chat\.dir/json|llminfer_profile\.dir/\w+_json|llminfer_api\.dir/batch_stats)\.cpp\.o$")
 OTHER = {"getenv", "secure_getenv", "setenv"}
 # Writable data that headers of others bring: the standard library's table for std::atomic::wait, and the cache sizes
 # that Eigen reads once. Neither holds anything of a model.
