@@ -62,17 +62,18 @@ TEST_CASE("unpackers of every instruction set make the same slab") {
       std::byte bytes[64];
     };
     std::vector<Line> a(bytes / 64 + 1), b(bytes / 64 + 1);
-    std::memset(static_cast<void*>(a.data()), 0, a.size() * 64);
-    std::memset(static_cast<void*>(b.data()), 0, b.size() * 64);
-    portable.unpack[static_cast<int>(type)](unpack_args(shape, panels.data(), 0, shape.blocks, a.data()->bytes));
-    best.unpack[static_cast<int>(type)](unpack_args(shape, panels.data(), 0, shape.blocks, b.data()->bytes));
-    REQUIRE(std::memcmp(a.data(), b.data(), bytes) == 0);
+    auto* const one = reinterpret_cast<std::byte*>(a.data());
+    auto* const other = reinterpret_cast<std::byte*>(b.data());
+    std::memset(one, 0, a.size() * 64);
+    std::memset(other, 0, b.size() * 64);
+    portable.unpack[static_cast<int>(type)](unpack_args(shape, panels.data(), 0, shape.blocks, one));
+    best.unpack[static_cast<int>(type)](unpack_args(shape, panels.data(), 0, shape.blocks, other));
+    REQUIRE(std::memcmp(one, other, bytes) == 0);
     // The second half alone.
-    best.unpack[static_cast<int>(type)](
-        unpack_args(shape, panels.data(), shape.blocks / 2, shape.blocks / 2, b.data()->bytes));
+    best.unpack[static_cast<int>(type)](unpack_args(shape, panels.data(), shape.blocks / 2, shape.blocks / 2, other));
     const SlabKind kind = slab_format(type).kind;
     const std::size_t half = kind == SlabKind::real ? 256 * panel_rows * sizeof(float) : slab_bytes(kind, 256);
-    REQUIRE(std::memcmp(a.data()->bytes + half, b.data(), half) == 0);
+    REQUIRE(std::memcmp(one + half, other, half) == 0);
   }
 }
 
