@@ -5,34 +5,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <limits>
 #include <set>
 #include <thread>
 
 #include "core/cpu_features.h"
+#include "core/small_file.h"
 
 namespace llminfer::core {
 namespace {
 
 constexpr std::size_t most_cpus = 65536;
-
-// The first 64 KiB of a small text file, nothing if it cannot be read. Files of /proc and /sys have no size to ask for.
-std::optional<std::string> read_text(const std::filesystem::path& path) {
-  std::ifstream file;
-  file.rdbuf()->pubsetbuf(nullptr, 0);  // these files are a line long: no buffer beside the text's own
-  file.open(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string text;
-  constexpr std::size_t piece = 1024, most = 65536;
-  while (file && text.size() < most) {
-    const std::size_t before = text.size();
-    text.resize(before + piece);
-    file.read(text.data() + before, static_cast<std::streamsize>(piece));
-    text.resize(before + static_cast<std::size_t>(file.gcount()));
-  }
-  return text;
-}
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -79,15 +62,15 @@ int tighter(int a, int b) noexcept {
 }
 
 int read_v1_quota(const std::filesystem::path& folder) {
-  const std::optional<std::string> quota = read_text(folder / "cpu.cfs_quota_us");
-  const std::optional<std::string> period = read_text(folder / "cpu.cfs_period_us");
+  const std::optional<std::string> quota = read_small_file(folder / "cpu.cfs_quota_us");
+  const std::optional<std::string> period = read_small_file(folder / "cpu.cfs_period_us");
   if (!quota || !period) return 0;
   std::string_view quota_text = *quota, period_text = *period;
   return quota_cores(take_number(quota_text).value_or(0), take_number(period_text).value_or(0));
 }
 
 int read_v2_quota(const std::filesystem::path& folder) {
-  const std::optional<std::string> text = read_text(folder / "cpu.max");
+  const std::optional<std::string> text = read_small_file(folder / "cpu.max");
   return text ? parse_cpu_max(*text) : 0;
 }
 
@@ -195,7 +178,7 @@ CgroupPaths parse_cgroup_paths(std::string_view text) {
 }
 
 int read_quota_cores(const std::filesystem::path& root) {
-  const std::optional<std::string> text = read_text(root / "proc/self/cgroup");
+  const std::optional<std::string> text = read_small_file(root / "proc/self/cgroup");
   const CgroupPaths paths = parse_cgroup_paths(text ? *text : std::string());
   const std::filesystem::path mount = root / "sys/fs/cgroup";
   int cores = 0;
@@ -214,7 +197,7 @@ int read_quota_cores(const std::filesystem::path& root) {
 int read_physical_cores(const std::filesystem::path& root, const std::vector<int>& cpus) {
   std::set<int> first_siblings;  // a core is named by its first logical processor
   for (const int cpu : cpus) {
-    const std::optional<std::string> text = read_text(cpu_folder(root, cpu) / "topology/thread_siblings_list");
+    const std::optional<std::string> text = read_small_file(cpu_folder(root, cpu) / "topology/thread_siblings_list");
     const std::vector<int> siblings = parse_cpu_list(text ? *text : std::string());
     if (siblings.empty()) return 0;
     first_siblings.insert(siblings.front());
@@ -226,9 +209,9 @@ CacheSizes read_cache_sizes(const std::filesystem::path& root, int cpu) {
   CacheSizes sizes;
   for (int index = 0; index < 16; ++index) {
     const std::filesystem::path folder = cpu_folder(root, cpu) / "cache" / ("index" + std::to_string(index));
-    const std::optional<std::string> level = read_text(folder / "level");
-    const std::optional<std::string> type = read_text(folder / "type");
-    const std::optional<std::string> size = read_text(folder / "size");
+    const std::optional<std::string> level = read_small_file(folder / "level");
+    const std::optional<std::string> type = read_small_file(folder / "type");
+    const std::optional<std::string> size = read_small_file(folder / "size");
     if (!level || !type || !size) break;
     if (trimmed(*type) == "Instruction") continue;
     const std::size_t bytes = parse_cache_size(*size);

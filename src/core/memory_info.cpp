@@ -1,33 +1,21 @@
 #include "core/memory_info.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
 
 #include "core/cpu_info.h"
+#include "core/small_file.h"
 
 namespace llminfer::core {
 namespace {
 
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-/// A small text file of /proc or /sys; empty if it cannot be read.
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file;
-  file.rdbuf()->pubsetbuf(nullptr, 0);  // its buffer would be a large block of the heap
-  file.open(path, std::ios::binary);
-  std::string text;
-  std::array<char, 1024> part{};
-  while (file && text.size() < 65536) {
-    file.read(part.data(), part.size());
-    text.append(part.data(), static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
-  }
-  return text;
-}
+/// Empty if it cannot be read.
+std::string read_text(const std::filesystem::path& path) { return read_small_file(path).value_or(std::string()); }
 
 std::optional<std::uint64_t> number(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
