@@ -17,6 +17,7 @@
 #include "common/model_options.h"
 #include "common/program.h"
 #include "common/progress.h"
+#include "common/sampling_options.h"
 #include "common/stopwatch.h"
 
 namespace {
@@ -76,15 +77,7 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(-1, 1 << 30))
       ->capture_default_str();
   app.add_option("--stop", generate.stop, "End before this text; may be given several times")->allow_extra_args(false);
-  llminfer::SamplingOptions& sampling = generate.sampling;
-  app.add_option_function<float>(
-      "--temperature", [&sampling](float value) { sampling.temperature = value; },
-      "0 takes the most probable token. Without it: 1 with --top-k, --top-p or --min-p, else 0");
-  app.add_option("--top-k", sampling.top_k, "Draw from the k most probable tokens; 0: from all");
-  app.add_option("--top-p", sampling.top_p, "Draw from the most probable tokens that make up p; 1: from all");
-  app.add_option("--min-p", sampling.min_p, "Draw from tokens at least p times as probable as the best; 0: from all");
-  app.add_option("--repetition-penalty", sampling.repetition_penalty, "Of tokens among the last 64; 1: none");
-  app.add_option("--seed", sampling.seed, "Another seed, other texts")->capture_default_str();
+  add_sampling_options(app, generate.sampling);
 }
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
