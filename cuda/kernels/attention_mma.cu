@@ -5,8 +5,8 @@
 //           multiplied in any order, so lane 4 g + t takes 8 neighbouring ones (16 bytes) of key g and Q is laid out to
 //           match: every load is whole sectors.
 //   output  O[16 heads x D] += P V. What mma leaves of S in a lane is what it wants of P. V is B, which wants two keys'
-//           values of one column in a register: lane 4 g + t reads 16 bytes (8 columns) of each of its four keys and puts
-//           pairs together with prmt; column 8 g + j belongs to product j.
+//           values of one column in a register: lane 4 g + t reads 16 bytes (8 columns) of each of its four keys and
+//           puts pairs together with prmt; column 8 g + j belongs to product j.
 //
 // Bytes: K and V of the range once. Limits: see attention_mma_takes. Speed not yet measured.
 #include "kernels/attention_mma.h"
@@ -149,11 +149,14 @@ struct Output {
 };
 
 template <int D>
-__global__ void __launch_bounds__(threads) attention_mma_kernel(AttentionParams p, AttentionSplit split, float* partials) {
+__global__ void __launch_bounds__(threads)
+    attention_mma_kernel(AttentionParams p, AttentionSplit split, float* partials) {
   __shared__ float merged[16][D + 4];
   __shared__ float warp_best[warps][16], warp_total[warps][16];
-  const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y), range = static_cast<int>(blockIdx.z);
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+  const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y),
+            range = static_cast<int>(blockIdx.z);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4,
+            t = lane % 4;
   const int group = p.heads / p.kv_heads;
   const int sequence = p.step.sequence_of[token], position = p.step.positions[token];
   const int last_seen = p.full ? p.step.last[sequence] : position;
@@ -273,8 +276,8 @@ __global__ void __launch_bounds__(threads) attention_mma_kernel(AttentionParams 
 }
 
 /// One block a (head, token): ranges in order.
-__global__ void __launch_bounds__(threads) attention_merge_kernel(AttentionParams p, AttentionSplit split,
-                                                                  const float* partials) {
+__global__ void __launch_bounds__(threads)
+    attention_merge_kernel(AttentionParams p, AttentionSplit split, const float* partials) {
   const int head = static_cast<int>(blockIdx.x), token = static_cast<int>(blockIdx.y), width = p.v.width;
   const std::int64_t step = static_cast<std::int64_t>(p.heads) * (width + 2);
   const float* from = partials + (static_cast<std::int64_t>(token) * split.ranges * p.heads + head) * (width + 2);
@@ -292,7 +295,8 @@ __global__ void __launch_bounds__(threads) attention_merge_kernel(AttentionParam
 
 template <int D>
 void launch_for(const AttentionParams& p, const AttentionSplit& split, float* partials, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(split.ranges));
+  const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.kv_heads),
+                  static_cast<unsigned>(split.ranges));
   attention_mma_kernel<D><<<grid, threads, 0, stream>>>(p, split, partials);
 }
 

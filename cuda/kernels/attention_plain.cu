@@ -1,5 +1,5 @@
-// 32 keys at a time: a lane has one key's score, then the warp adds the 32 values, a lane owning every 32nd value of the
-// output. Softmax runs along: with each block of keys the maximum may rise, and what was summed is scaled down.
+// 32 keys at a time: a lane has one key's score, then the warp adds the 32 values, a lane owning every 32nd value of
+// the output. Softmax runs along: with each block of keys the maximum may rise, and what was summed is scaled down.
 #include "kernels/attention_plain.h"
 
 #include "kernels/kv_rows.cuh"
@@ -70,7 +70,8 @@ cudaError_t launch_attention_plain(const AttentionParams& p, cudaStream_t stream
   const dim3 grid(static_cast<unsigned>(p.heads), static_cast<unsigned>(p.tokens));
   bool known = false;
   with_kv_type(p.k.type, [&](auto k) {
-    known = with_kv_type(p.v.type, [&](auto v) { attention_plain_kernel<k.value, v.value><<<grid, 32, 0, stream>>>(p); });
+    known =
+        with_kv_type(p.v.type, [&](auto v) { attention_plain_kernel<k.value, v.value><<<grid, 32, 0, stream>>>(p); });
   });
   return known ? cudaGetLastError() : cudaErrorInvalidValue;
 }

@@ -1,4 +1,5 @@
-// One thread unpacks 32 weights of one token's row. Reads the row's bytes once, writes 4 bytes a weight: bound by memory.
+// One thread unpacks 32 weights of one token's row. Reads the row's bytes once, writes 4 bytes a weight: bound by
+// memory.
 #include "kernels/embed.h"
 
 #include "kernels/formats.cuh"
@@ -28,7 +29,8 @@ cudaError_t launch(const EmbedParams& p, cudaStream_t stream) {
   if (p.rows == 0) return cudaSuccess;
   if (p.rows > 65535) return cudaErrorInvalidValue;
   const dim3 grid(blocks_for(p.width, 32 * threads), static_cast<unsigned>(p.rows));
-  const bool known = with_format(p.type, [&](auto format) { embed_kernel<decltype(format)><<<grid, threads, 0, stream>>>(p); });
+  const bool known =
+      with_format(p.type, [&](auto format) { embed_kernel<decltype(format)><<<grid, threads, 0, stream>>>(p); });
   return known ? cudaGetLastError() : cudaErrorInvalidValue;
 }
 

@@ -10,8 +10,8 @@ constexpr int threads = 128;
 
 /// What an expert is chosen by and weighed by, from its logit.
 struct Scores {
-  float top = 0;      // largest logit
-  float sum = 1;      // of exp(logit - top)
+  float top = 0;  // largest logit
+  float sum = 1;  // of exp(logit - top)
   __device__ float score(const RouteParams& p, float logit) const {
     if (p.gating == RouteGating::softmax) return expf(logit - top) / sum;
     if (p.gating == RouteGating::sigmoid) return 1.0F / (1.0F + expf(-logit));
@@ -51,7 +51,8 @@ __global__ void __launch_bounds__(32) route_kernel(RouteParams p) {
     for (int d = 16; d > 0; d /= 2) {
       const float other = __shfl_xor_sync(0xffffffffU, best, d);
       const int other_id = __shfl_xor_sync(0xffffffffU, best_id, d);
-      const bool better = other_id < p.experts && (best_id == p.experts || other > best || (other == best && other_id < best_id));
+      const bool better =
+          other_id < p.experts && (best_id == p.experts || other > best || (other == best && other_id < best_id));
       best = better ? other : best;
       best_id = better ? other_id : best_id;
     }

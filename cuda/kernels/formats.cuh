@@ -60,7 +60,8 @@ struct FormatQ4_1 {
 
 /// The fifth bits of a block, bit i of weight i.
 __device__ inline unsigned fifth_bits(const std::uint8_t* p) {
-  return p[0] | static_cast<unsigned>(p[1]) << 8 | static_cast<unsigned>(p[2]) << 16 | static_cast<unsigned>(p[3]) << 24;
+  return p[0] | static_cast<unsigned>(p[1]) << 8 | static_cast<unsigned>(p[2]) << 16 |
+         static_cast<unsigned>(p[3]) << 24;
 }
 
 struct FormatQ5_0 {
@@ -85,7 +86,8 @@ struct FormatQ5_1 {
     for (int i = 0; i < 16; ++i) {
       const int q = b[8 + i];
       out[i] = __fadd_rn(__fmul_rn(d, static_cast<float>((q & 15) | static_cast<int>(high >> i & 1) << 4)), m);
-      out[i + 16] = __fadd_rn(__fmul_rn(d, static_cast<float>(q >> 4 | static_cast<int>(high >> (i + 16) & 1) << 4)), m);
+      out[i + 16] =
+          __fadd_rn(__fmul_rn(d, static_cast<float>(q >> 4 | static_cast<int>(high >> (i + 16) & 1) << 4)), m);
     }
   }
 };
@@ -265,23 +267,56 @@ inline constexpr bool may_be_partial<FormatBF16> = true;
 template <class F>
 bool with_format(WeightType type, F f) {
   switch (type) {
-    case WeightType::f32: f(FormatF32{}); return true;
-    case WeightType::f16: f(FormatF16{}); return true;
-    case WeightType::bf16: f(FormatBF16{}); return true;
-    case WeightType::q4_0: f(FormatQ4_0{}); return true;
-    case WeightType::q4_1: f(FormatQ4_1{}); return true;
-    case WeightType::q5_0: f(FormatQ5_0{}); return true;
-    case WeightType::q5_1: f(FormatQ5_1{}); return true;
-    case WeightType::q8_0: f(FormatQ8_0{}); return true;
-    case WeightType::q2_k: f(FormatQ2K{}); return true;
-    case WeightType::q3_k: f(FormatQ3K{}); return true;
-    case WeightType::q4_k: f(FormatQ4K{}); return true;
-    case WeightType::q5_k: f(FormatQ5K{}); return true;
-    case WeightType::q6_k: f(FormatQ6K{}); return true;
-    case WeightType::iq4_nl: f(FormatIq4Nl{}); return true;
-    case WeightType::iq4_xs: f(FormatIq4Xs{}); return true;
-    case WeightType::mxfp4: f(FormatMxfp4{}); return true;
-    case WeightType::as_stored: break;
+    case WeightType::f32:
+      f(FormatF32{});
+      return true;
+    case WeightType::f16:
+      f(FormatF16{});
+      return true;
+    case WeightType::bf16:
+      f(FormatBF16{});
+      return true;
+    case WeightType::q4_0:
+      f(FormatQ4_0{});
+      return true;
+    case WeightType::q4_1:
+      f(FormatQ4_1{});
+      return true;
+    case WeightType::q5_0:
+      f(FormatQ5_0{});
+      return true;
+    case WeightType::q5_1:
+      f(FormatQ5_1{});
+      return true;
+    case WeightType::q8_0:
+      f(FormatQ8_0{});
+      return true;
+    case WeightType::q2_k:
+      f(FormatQ2K{});
+      return true;
+    case WeightType::q3_k:
+      f(FormatQ3K{});
+      return true;
+    case WeightType::q4_k:
+      f(FormatQ4K{});
+      return true;
+    case WeightType::q5_k:
+      f(FormatQ5K{});
+      return true;
+    case WeightType::q6_k:
+      f(FormatQ6K{});
+      return true;
+    case WeightType::iq4_nl:
+      f(FormatIq4Nl{});
+      return true;
+    case WeightType::iq4_xs:
+      f(FormatIq4Xs{});
+      return true;
+    case WeightType::mxfp4:
+      f(FormatMxfp4{});
+      return true;
+    case WeightType::as_stored:
+      break;
   }
   return false;
 }

@@ -42,12 +42,23 @@ struct KvTag {
 template <class F>
 bool with_kv_type(KvType type, F f) {
   switch (type) {
-    case KvType::f32: f(KvTag<KvType::f32>{}); return true;
-    case KvType::f16: f(KvTag<KvType::f16>{}); return true;
-    case KvType::bf16: f(KvTag<KvType::bf16>{}); return true;
-    case KvType::q8_0: f(KvTag<KvType::q8_0>{}); return true;
-    case KvType::q4_0: f(KvTag<KvType::q4_0>{}); return true;
-    case KvType::automatic: break;
+    case KvType::f32:
+      f(KvTag<KvType::f32>{});
+      return true;
+    case KvType::f16:
+      f(KvTag<KvType::f16>{});
+      return true;
+    case KvType::bf16:
+      f(KvTag<KvType::bf16>{});
+      return true;
+    case KvType::q8_0:
+      f(KvTag<KvType::q8_0>{});
+      return true;
+    case KvType::q4_0:
+      f(KvTag<KvType::q4_0>{});
+      return true;
+    case KvType::automatic:
+      break;
   }
   return false;
 }

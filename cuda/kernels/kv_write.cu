@@ -74,7 +74,8 @@ cudaError_t launch(const KvWriteParams& p, cudaStream_t stream) {
   if (p.tokens == 0) return cudaSuccess;
   if (p.tokens > 65535) return cudaErrorInvalidValue;
   const dim3 grid(static_cast<unsigned>(p.heads), static_cast<unsigned>(p.tokens));
-  const bool known = with_kv_type(p.side.type, [&](auto tag) { kv_write_kernel<tag.value><<<grid, 32, 0, stream>>>(p); });
+  const bool known =
+      with_kv_type(p.side.type, [&](auto tag) { kv_write_kernel<tag.value><<<grid, 32, 0, stream>>>(p); });
   return known ? cudaGetLastError() : cudaErrorInvalidValue;
 }
 

@@ -1,5 +1,6 @@
-// One thread a row of weights and `Tile` rows of input: it unpacks 32 weights at a time and multiplies each input row by
-// them. All lanes read the same inputs; weights are read without any thought of coalescing. Sums run along k in order.
+// One thread a row of weights and `Tile` rows of input: it unpacks 32 weights at a time and multiplies each input row
+// by them. All lanes read the same inputs; weights are read without any thought of coalescing. Sums run along k in
+// order.
 #include "kernels/matmul_plain.h"
 
 #include "kernels/formats.cuh"

@@ -78,9 +78,9 @@ struct Plain {
   static constexpr int chunk = 64;
   static constexpr bool has_high = High;
   static constexpr unsigned twice(unsigned half) { return half | half << 16; }
-  static constexpr unsigned base = twice(0x6400U + Zero);          // 1024 + Zero
-  static constexpr unsigned sixteenth = twice(0x2c00U);            // 1 / 16
-  static constexpr unsigned less = twice(0xd400U + Zero * 16U);    // -(64 + Zero)
+  static constexpr unsigned base = twice(0x6400U + Zero);        // 1024 + Zero
+  static constexpr unsigned sixteenth = twice(0x2c00U);          // 1 / 16
+  static constexpr unsigned less = twice(0xd400U + Zero * 16U);  // -(64 + Zero)
   static_assert(Zero <= 16);
 
   /// Registers of A for step s of the chunk.
@@ -186,7 +186,8 @@ __global__ void __launch_bounds__(threads) matmul_quant_kernel(MatMulQuantParams
   const uint4* levels = reinterpret_cast<const uint4*>(p.levels) + row_tile * p.chunks * 32 + lane;
   const unsigned* high = reinterpret_cast<const unsigned*>(p.high) + row_tile * p.chunks * 32 + lane;
   const std::int64_t scale_at = row_tile * p.blocks * 8 + g;
-  const uint4* in = reinterpret_cast<const uint4*>(p.fragments) + static_cast<std::int64_t>(first_tile) * p.in_blocks * 32 + lane;
+  const uint4* in =
+      reinterpret_cast<const uint4*>(p.fragments) + static_cast<std::int64_t>(first_tile) * p.in_blocks * 32 + lane;
   float sum[Tiles][4] = {};
   for (int c = warp; c < p.chunks; c += warps) {
     Held held;

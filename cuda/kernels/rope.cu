@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(threads) rope_kernel(RopeParams p) {
     return;
   }
   double sine = 0, cosine = 0;
-  sine_and_cosine(static_cast<double>(p.positions[blockIdx.y]) * static_cast<double>(p.inverse_frequency[i]), sine, cosine);
+  sine_and_cosine(static_cast<double>(p.positions[blockIdx.y]) * static_cast<double>(p.inverse_frequency[i]), sine,
+                  cosine);
   const float s = static_cast<float>(sine) * p.magnitude, c = static_cast<float>(cosine) * p.magnitude;
   const int x = p.adjacent ? 2 * i : i, y = p.adjacent ? 2 * i + 1 : i + p.pairs;
   for (int h = 0; h < p.heads; ++h) {

@@ -30,13 +30,26 @@ KERNEL collatz(int* y, int n) {
     ++steps;
   }
   switch (i % 7) {
-    case 0: steps += 10; break;
-    case 1: steps -= 3; break;
-    case 2: steps *= 2; break;
-    case 3: steps ^= 5; break;
-    case 4: steps = -steps; break;
-    case 5: steps += i; break;
-    default: break;
+    case 0:
+      steps += 10;
+      break;
+    case 1:
+      steps -= 3;
+      break;
+    case 2:
+      steps *= 2;
+      break;
+    case 3:
+      steps ^= 5;
+      break;
+    case 4:
+      steps = -steps;
+      break;
+    case 5:
+      steps += i;
+      break;
+    default:
+      break;
   }
   y[i] = steps;
 }
