@@ -64,8 +64,10 @@ int report_findings() {
     const std::string line = std::string(name_of(f.check)) + " " + f.source + " " + f.kernel;
     if (++seen[line] == 1) std::printf("finding: %s: %s\n", line.c_str(), f.text.c_str());
   }
-  std::printf("%zu findings, %llu launches\n", findings.size(),
-              static_cast<unsigned long long>(ptxsim::simulated_device().calls.launches));
+  const ptxsim::CallCounts& calls = ptxsim::simulated_device().calls;
+  std::printf("%zu findings, %llu launches, %.0f M lane instructions, %.0f M in a second\n", findings.size(),
+              static_cast<unsigned long long>(calls.launches), static_cast<double>(calls.lane_instructions) / 1e6,
+              static_cast<double>(calls.lane_instructions) / 1e6 / calls.seconds);
   return findings.empty() ? 0 : 1;
 }
 

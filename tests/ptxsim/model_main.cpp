@@ -86,8 +86,10 @@ int main(int argc, char** argv) {
     const auto& findings = ptxsim::simulated_device().findings;
     for (const ptxsim::Finding& f : findings)
       std::printf("%s %s %s\n", name_of(f.check), f.source.c_str(), f.text.c_str());
-    std::printf("%.1f s, %llu launches, %zu findings\n", seconds,
-                static_cast<unsigned long long>(ptxsim::simulated_device().calls.launches), findings.size());
+    const ptxsim::CallCounts& calls = ptxsim::simulated_device().calls;
+    std::printf("%.1f s, %llu launches, %zu findings, %.0f M lane instructions in a second\n", seconds,
+                static_cast<unsigned long long>(calls.launches), findings.size(),
+                static_cast<double>(calls.lane_instructions) / 1e6 / calls.seconds);
     return findings.empty() ? compare(simulated, expected) : 1;
   } catch (const Exception& e) {
     std::printf("%s: %s\n", to_string(e.error().code), e.what());

@@ -43,27 +43,80 @@ void check_bounds(Warp& w, const Instruction& i, const Access& a, std::uint32_t 
   w.block().launch().abort(inside ? Check::alignment : Check::bounds, i, text);
 }
 
-void count_global(Warp& w, const Instruction& i, const Access& a) {
-  LaunchState& launch = w.block().launch();
-  std::uint64_t sectors[64];
-  int count = 0;
-  std::uint64_t last = ~std::uint64_t{0};
-  for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
-    const std::uint64_t sector = a.address[__builtin_ctz(m)] >> 5;  // aligned: an access lies in one sector
-    if (sector == last) continue;
-    last = sector;
-    int n = count;
-    while (n > 0 && sectors[n - 1] != sector) --n;
-    if (n == 0) sectors[count++] = sector;
+/// Bounds and alignment of all lanes at once. False: a lane may be wrong, or they lie in different allocations.
+bool all_inside(Warp& w, const Access& a) {
+  const std::uint64_t any = a.address[__builtin_ctz(a.mask)];
+  std::uint64_t least = any, most = any, all = any;
+  for (std::uint32_t l = 0; l < 32; ++l) {
+    const std::uint64_t v = (a.mask >> l & 1U) != 0 ? a.address[l] : any;
+    least = std::min(least, v);
+    most = std::max(most, v);
+    all |= v;
   }
-  for (int n = 0; n < count; ++n) launch.tracker.count_sector(sectors[n]);
+  if ((all & (a.bytes - 1)) != 0) return false;
+  if (a.space == Space::global) return w.block().launch().memory.contains(least, most - least + a.bytes);
+  const std::uint64_t size = a.space == Space::shared ? w.block().shared().size() : w.block().kernel().local_bytes;
+  return most + a.bytes <= size;
+}
+
+/// Whether lane l of all 32 has the l-th of neighbouring pieces.
+bool in_a_row(const Access& a) {
+  if (a.mask != ~0U) return false;
+  std::uint64_t other = 0;
+  for (std::uint32_t l = 0; l < 32; ++l) other |= a.address[l] ^ (a.address[0] + l * std::uint64_t{a.bytes});
+  return other == 0;
+}
+
+/// The different sectors of a request, each with the places (2 bytes) that are asked for.
+struct Sectors {
+  std::uint64_t number[32];
+  std::uint32_t places[32];
+  int count = 0;
+
+  explicit Sectors(const Access& a) {
+    if (in_a_row(a) && a.address[0] % 32 == 0) {
+      count = static_cast<int>(a.bytes);  // 32 lanes of that many bytes
+      for (int n = 0; n < count; ++n) number[n] = (a.address[0] >> 5) + static_cast<std::uint64_t>(n);
+      std::fill_n(places, count, 0xffffU);
+      return;
+    }
+    std::uint64_t most = 0;
+    int last = 0;
+    for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
+      const std::uint64_t address = a.address[__builtin_ctz(m)];
+      const std::uint64_t sector = address >> 5;  // aligned: an access lies in one sector
+      const std::uint32_t wanted = ((1U << (a.bytes + 1) / 2) - 1U) << ((address & 31) >> 1);
+      if (count == 0 || sector > most) {
+        most = sector;
+        last = count++;
+        number[last] = sector;
+        places[last] = wanted;
+        continue;
+      }
+      if (number[last] != sector) {
+        last = count - 1;
+        while (last >= 0 && number[last] != sector) --last;
+        if (last < 0) {
+          last = count++;
+          number[last] = sector;
+          places[last] = 0;
+        }
+      }
+      places[last] |= wanted;
+    }
+  }
+};
+
+void count_global(Warp& w, const Instruction& i, const Access& a, const Sectors& sectors) {
+  LaunchState& launch = w.block().launch();
+  for (int n = 0; n < sectors.count; ++n) launch.tracker.count_sector(sectors.number[n]);
   AccessCounts& c = launch.accesses[launch.index_of(i)];
   ++c.requests;
   c.lane_bytes += std::uint64_t{a.bytes} * static_cast<std::uint64_t>(__builtin_popcount(a.mask));
-  c.sectors += static_cast<std::uint64_t>(count);
+  c.sectors += static_cast<std::uint64_t>(sectors.count);
 }
 
-void check_global_races(Warp& w, const Instruction& i, const Access& a) {
+void check_global_races(Warp& w, const Instruction& i, const Access& a, const Sectors& sectors) {
   LaunchState& launch = w.block().launch();
   using Kind = GlobalTracker::Access;
   // Strong accesses are how blocks meet on purpose: they are treated as atomics.
@@ -71,9 +124,10 @@ void check_global_races(Warp& w, const Instruction& i, const Access& a) {
                     : a.kind == AccessKind::write            ? Kind::write
                                                              : Kind::read;
   if (a.strong && a.kind == AccessKind::read) return;
-  for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
-    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(m));
-    if (launch.tracker.access(w.block().number(), a.address[lane], static_cast<int>(a.bytes), kind)) continue;
+  for (int n = 0; n < sectors.count; ++n) {
+    if (launch.tracker.access(w.block().number(), sectors.number[n], sectors.places[n], kind)) continue;
+    std::uint32_t lane = 0;
+    while ((a.mask >> lane & 1U) == 0 || a.address[lane] >> 5 != sectors.number[n]) ++lane;
     launch.findings.add(Check::global_race, i, who(w, lane) + ": another block touched global " + hex(a.address[lane]));
   }
 }
@@ -127,8 +181,11 @@ void gather_addresses(Warp& w, const Instruction& i, const Operand& base, std::i
 }
 
 void check_access(Warp& w, const Instruction& i, const Access& a) {
-  for (std::uint32_t m = a.mask; m != 0; m &= m - 1)
-    check_bounds(w, i, a, static_cast<std::uint32_t>(__builtin_ctz(m)));
+  if (!all_inside(w, a)) {
+    for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
+      check_bounds(w, i, a, static_cast<std::uint32_t>(__builtin_ctz(m)));
+    }
+  }
   const Options& options = w.block().launch().options;
   if (a.space == Space::shared) {
     if (options.count_accesses) count_wavefronts(w, i, a);
@@ -137,14 +194,27 @@ void check_access(Warp& w, const Instruction& i, const Access& a) {
   }
   if (a.space == Space::local) return;
   if (a.kind != AccessKind::read) w.unfenced = true;
-  if (options.count_accesses) count_global(w, i, a);
-  if (options.check_races) check_global_races(w, i, a);
+  if (!options.count_accesses && !options.check_races) return;
+  const Sectors sectors(a);
+  if (options.count_accesses) count_global(w, i, a, sectors);
+  if (options.check_races) check_global_races(w, i, a, sectors);
 }
 
 std::byte* host_pointer(Warp& w, const Access& a, std::uint32_t lane) {
   if (a.space == Space::shared) return w.block().shared().data() + a.address[lane];
   if (a.space == Space::local) return w.local(lane) + a.address[lane];
   return reinterpret_cast<std::byte*>(a.address[lane]);
+}
+
+void host_pointers(Warp& w, const Access& a, std::byte* (&out)[32]) {
+  std::byte* base = a.space == Space::shared ? w.block().shared().data() : nullptr;
+  std::uint64_t step = 0;
+  if (a.space == Space::local) {
+    base = w.local(0);
+    step = w.block().kernel().local_bytes;
+  }
+  const auto from = reinterpret_cast<std::uint64_t>(base);
+  for (std::uint32_t l = 0; l < 32; ++l) out[l] = reinterpret_cast<std::byte*>(from + l * step + a.address[l]);
 }
 
 void count_wavefronts(Warp& w, const Instruction& i, const Access& a) {
@@ -154,6 +224,11 @@ void count_wavefronts(Warp& w, const Instruction& i, const Access& a) {
   c.lane_bytes += std::uint64_t{a.bytes} * static_cast<std::uint64_t>(__builtin_popcount(a.mask));
   const std::uint32_t lanes = a.bytes <= 4 ? 32 : a.bytes == 8 ? 16 : 8;  // of one phase
   const std::uint32_t words = std::max(1U, a.bytes / 4);
+  if (a.bytes >= 4 && in_a_row(a)) {  // neighbours never share a bank
+    c.sectors += 32 / lanes;
+    c.ideal += 32 / lanes;
+    return;
+  }
   for (std::uint32_t first = 0; first < 32; first += lanes) {
     // Different words of a bank come one after another; one word for many lanes at once.
     std::uint64_t rows[32][32];

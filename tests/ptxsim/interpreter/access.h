@@ -29,8 +29,9 @@ void gather_addresses(Warp& w, const Instruction& i, const Operand& base, std::i
 /// Bounds, alignment, races, counts. Aborts the launch where the access cannot be made.
 void check_access(Warp& w, const Instruction& i, const Access& a);
 
-/// Host memory behind a lane's address.
+/// Host memory behind a lane's address, and behind all of them.
 std::byte* host_pointer(Warp& w, const Access& a, std::uint32_t lane);
+void host_pointers(Warp& w, const Access& a, std::byte* (&out)[32]);
 
 /// For the checks of shared memory.
 SharedMemory::Thread thread_of(const Warp& w, std::uint32_t lane) noexcept;

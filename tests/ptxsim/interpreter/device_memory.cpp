@@ -46,11 +46,12 @@ void DeviceMemory::remove(const void* pointer) {
 }
 
 bool DeviceMemory::contains(std::uint64_t address, std::size_t bytes) const noexcept {
-  if (address >= last_begin_ && address + bytes <= last_end_) return true;
+  const auto fits = [&](std::uint64_t end) { return address < end && bytes <= end - address; };
+  if (address >= last_begin_ && fits(last_end_)) return true;
   auto it = blocks_.upper_bound(address);
   if (it == blocks_.begin()) return false;
   --it;
-  if (address + bytes > it->second.end) return false;
+  if (!fits(it->second.end)) return false;
   last_begin_ = it->first;
   last_end_ = it->second.end;
   return true;

@@ -1,5 +1,7 @@
 #include "interpreter/global_tracker.h"
 
+#include <algorithm>
+
 namespace ptxsim {
 
 void GlobalTracker::start_launch() {
@@ -7,26 +9,23 @@ void GlobalTracker::start_launch() {
   unique_sectors_ = 0;
   known_.clear();
   released_.clear();
-  if (pages_.size() > 65536) {  // a gigabyte of marks
-    pages_.clear();
-    last_ = nullptr;
-  }
-  last_number_ = ~std::uint64_t{0};
+  if (pages_.size() > 65536) pages_.clear();  // a gigabyte of marks, where all of them are split
+  recent_.fill({});
 }
 
 GlobalTracker::Page& GlobalTracker::page(std::uint64_t number) {
-  if (number == last_number_) return *last_;
+  Recent& recent = recent_[number % recent_.size()];
+  if (number == recent.number) return *recent.page;
   std::unique_ptr<Page>& p = pages_[number];
   if (p == nullptr) p = std::make_unique<Page>();
   if (p->launch != launch_) {
-    p->writer.fill(0);
-    p->reader.fill(0);
-    p->sectors.fill(0);
+    p->sectors.fill({});
+    p->split.fill(0);
+    p->seen.fill(0);
     p->launch = launch_;
   }
-  last_number_ = number;
-  last_ = p.get();
-  return *last_;
+  recent = {number, p.get()};
+  return *p;
 }
 
 bool GlobalTracker::ordered(std::uint32_t block, std::uint32_t before) const {
@@ -36,31 +35,46 @@ bool GlobalTracker::ordered(std::uint32_t block, std::uint32_t before) const {
   return before == many || before == by_atomic || it->second.contains(before - 1);
 }
 
-bool GlobalTracker::access(std::uint32_t block, std::uint64_t address, int bytes, Access access) {
+bool GlobalTracker::apply(Mark& mark, std::uint32_t block, Access access) const {
   bool ok = true;
   const std::uint32_t me = block + 1;
-  const std::uint64_t end = address + static_cast<std::uint64_t>(bytes);
-  for (std::uint64_t place = address >> 1; place << 1 < end; ++place) {
-    Page& p = page(place >> 11);
-    std::uint32_t& writer = p.writer[place & 2047];
-    std::uint32_t& reader = p.reader[place & 2047];
-    if (writer != 0 && writer != me && !(access == Access::atomic && writer == by_atomic)) {
-      ok = ok && ordered(block, writer);
-    }
-    if (access == Access::read) {
-      if (reader != me) reader = reader == 0 ? me : many;
-      continue;
-    }
-    if (access == Access::write && reader != 0 && reader != me) ok = ok && ordered(block, reader);
-    writer = access == Access::write ? me : by_atomic;
+  if (mark.writer != 0 && mark.writer != me && !(access == Access::atomic && mark.writer == by_atomic)) {
+    ok = ordered(block, mark.writer);
+  }
+  if (access == Access::read) {
+    if (mark.reader != me) mark.reader = mark.reader == 0 ? me : many;
+    return ok;
+  }
+  if (access == Access::write && mark.reader != 0 && mark.reader != me) ok = ok && ordered(block, mark.reader);
+  mark.writer = access == Access::write ? me : by_atomic;
+  return ok;
+}
+
+bool GlobalTracker::access(std::uint32_t block, std::uint64_t sector, std::uint32_t places, Access access) {
+  Page& p = page(sector / sectors_of_page);
+  const std::size_t index = sector % sectors_of_page;
+  const std::uint32_t bit = 1U << (index % 32);
+  if ((p.split[index / 32] & bit) == 0) {
+    if (places == 0xffff) return apply(p.sectors[index], block, access);
+    Mark mark = p.sectors[index];
+    const bool ok = apply(mark, block, access);
+    if (mark == p.sectors[index]) return ok;
+    if (p.places == nullptr) p.places = std::make_unique<std::array<Mark, sectors_of_page * places_of_sector>>();
+    std::fill_n(p.places->begin() + static_cast<std::ptrdiff_t>(index * places_of_sector), places_of_sector,
+                p.sectors[index]);
+    p.split[index / 32] |= bit;
+  }
+  bool ok = true;
+  Mark* marks = p.places->data() + index * places_of_sector;
+  for (std::uint32_t rest = places; rest != 0; rest &= rest - 1) {
+    ok = apply(marks[__builtin_ctz(rest)], block, access) && ok;
   }
   return ok;
 }
 
 void GlobalTracker::count_sector(std::uint64_t sector) {
-  Page& p = page(sector >> 7);
-  std::uint32_t& word = p.sectors[(sector & 127) >> 5];
-  const std::uint32_t bit = 1U << (sector & 31);
+  std::uint32_t& word = page(sector / sectors_of_page).seen[sector % sectors_of_page / 32];
+  const std::uint32_t bit = 1U << (sector % 32);
   unique_sectors_ += (word & bit) == 0 ? 1 : 0;
   word |= bit;
 }

@@ -1,7 +1,8 @@
 // Who touched which bytes of global memory in one launch: races between blocks, and the different sectors.
 //
 // Places are 2 bytes wide. Plain accesses of two blocks to one place, one of them a write, are a race unless the second
-// block has learned of the first through an atomic that the first made after a fence.
+// block has learned of the first through an atomic that the first made after a fence. A sector of 32 bytes that is only
+// touched as a whole has one mark, another one a mark for each of its places.
 #pragma once
 
 #include <array>
@@ -19,8 +20,8 @@ class GlobalTracker {
   std::uint64_t unique_sectors() const noexcept { return unique_sectors_; }
 
   enum class Access : std::uint8_t { read, write, atomic };
-  /// False: a race. `block` counts from 0.
-  bool access(std::uint32_t block, std::uint64_t address, int bytes, Access access);
+  /// Places are bits, the lowest the first. False: a race. `block` counts from 0.
+  bool access(std::uint32_t block, std::uint64_t sector, std::uint32_t places, Access access);
   void count_sector(std::uint64_t sector);
 
   /// An atomic of `block` on a place: it learns what was released there, and releases what it knows if `fenced`.
@@ -29,18 +30,31 @@ class GlobalTracker {
  private:
   static constexpr std::uint32_t many = ~0U;
   static constexpr std::uint32_t by_atomic = ~0U - 1;
+  static constexpr std::size_t sectors_of_page = 128;
+  static constexpr std::size_t places_of_sector = 16;
+  struct Mark {
+    std::uint32_t writer = 0;  // block + 1
+    std::uint32_t reader = 0;
+    friend bool operator==(const Mark&, const Mark&) = default;
+  };
+  using Bits = std::array<std::uint32_t, sectors_of_page / 32>;
   struct Page {
     std::uint64_t launch = 0;
-    std::array<std::uint32_t, 2048> writer{};  // block + 1
-    std::array<std::uint32_t, 2048> reader{};
-    std::array<std::uint32_t, 4> sectors{};
+    std::array<Mark, sectors_of_page> sectors{};
+    std::unique_ptr<std::array<Mark, sectors_of_page * places_of_sector>> places{};
+    Bits split{};  // sectors whose places have marks of their own
+    Bits seen{};
   };
   Page& page(std::uint64_t number);
+  bool apply(Mark& mark, std::uint32_t block, Access access) const;
   bool ordered(std::uint32_t block, std::uint32_t before) const;
 
+  struct Recent {
+    std::uint64_t number = ~std::uint64_t{0};
+    Page* page = nullptr;
+  };
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
-  std::uint64_t last_number_ = ~std::uint64_t{0};
-  Page* last_ = nullptr;
+  std::array<Recent, 64> recent_{};
   std::uint64_t launch_ = 0;
   std::uint64_t unique_sectors_ = 0;
   std::unordered_map<std::uint32_t, std::unordered_set<std::uint32_t>> known_;     // by block

@@ -112,6 +112,39 @@ struct Parameter {
   std::uint32_t bytes = 0;
 };
 
+/// What a kernel may ask of its place in the launch. Their names in PTX: symbols.cpp, in the same order.
+enum class Special : std::uint8_t {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  lanemask_eq,
+  lanemask_lt,
+  lanemask_le,
+  lanemask_gt,
+  lanemask_ge,
+  smid,
+  nsmid,
+  dynamic_smem_size,
+  clock
+};
+
+/// A special register that the kernel reads.
+struct SpecialRegister {
+  Special which = Special::tid_x;
+  Operand at{};
+};
+
 struct Kernel {
   std::string name{};
   std::vector<Parameter> parameters{};
@@ -126,7 +159,7 @@ struct Kernel {
   std::uint32_t shared_bytes = 0;  ///< static; dynamic shared memory follows, aligned to 16
   std::uint32_t local_bytes = 0;
   std::uint32_t max_threads = 0;  ///< 0: not stated
-  std::map<std::string, Operand, std::less<>> specials{};
+  std::vector<SpecialRegister> specials{};
   const std::vector<std::string>* files = nullptr;  ///< source files by number
 };
 

@@ -1,5 +1,6 @@
 // Logic, shifts and bit fields.
 #include <algorithm>
+#include <type_traits>
 
 #include "interpreter/decoder.h"
 #include "interpreter/lanes.h"
@@ -40,13 +41,18 @@ struct Shift {
 struct Left {
   template <class T>
   T operator()(T a, std::uint32_t n) const {
-    return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<std::uint64_t>(a) << n);
+    using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    const auto shifted = static_cast<T>(static_cast<Bits>(a) << (n & (8 * sizeof(Bits) - 1)));
+    return n >= 8 * sizeof(T) ? T{0} : shifted;
   }
 };
 struct Right {
   template <class T>
   T operator()(T a, std::uint32_t n) const {
-    return static_cast<T>(n >= 8 * sizeof(T) ? (a < 0 ? -1 : 0) : a >> n);
+    const std::uint32_t most = 8 * sizeof(T) - 1;
+    const auto shifted = static_cast<T>(a >> (n & most));
+    const auto sign = static_cast<T>(a < 0 ? -1 : 0);
+    return n > most ? sign : shifted;
   }
 };
 
@@ -78,55 +84,50 @@ struct Reverse {
   }
 };
 
+/// The bits [position, position + length), behind the type's end zeros or, with a sign, copies of the last bit that is
+/// taken.
 template <class T>
 struct Extract {
   T operator()(T a, std::uint32_t position, std::uint32_t length) const {
-    const std::uint32_t bits = 8 * sizeof(T);
+    constexpr std::uint32_t bits = 8 * sizeof(T);
+    constexpr bool with_sign = static_cast<T>(-1) < T{0};
     const std::uint32_t p = position & 0xff, n = length & 0xff;
-    T r = 0;
-    const std::uint32_t top = n == 0 ? 0 : std::min(p + n, bits) - 1;  // where the sign is taken from
-    for (std::uint32_t k = 0; k < bits; ++k) {
-      std::uint64_t bit = 0;
-      if (k < n && p + k < bits) {
-        bit = static_cast<std::uint64_t>(a) >> (p + k) & 1;
-      } else if (n != 0 && static_cast<T>(-1) < T{0}) {
-        bit = static_cast<std::uint64_t>(a) >> top & 1;
-      }
-      r = static_cast<T>(static_cast<std::uint64_t>(r) | bit << k);
-    }
-    return r;
+    if (n == 0) return 0;
+    const std::uint32_t taken = p >= bits ? 0 : std::min(n, bits - p);
+    const std::uint32_t top = std::min(p + n, bits) - 1;  // where the sign is taken from
+    const auto all = static_cast<std::uint64_t>(a);
+    const std::uint64_t sign = with_sign && (all >> top & 1) != 0 ? ~std::uint64_t{0} : 0;
+    const std::uint64_t keep = taken == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << taken) - 1;
+    const std::uint64_t field = taken == 0 ? 0 : all >> p & keep;
+    return static_cast<T>(field | (sign & ~keep));
   }
 };
 
 template <class T>
 void insert(Warp& w, const Instruction& i, std::uint32_t mask) {
-  T* d = w.lanes<T>(i.operands[0]);
   const T* a = w.lanes<T>(i.operands[1]);
   const T* b = w.lanes<T>(i.operands[2]);
   const std::uint32_t* c = w.lanes<std::uint32_t>(i.operands[3]);
   const std::uint32_t* e = w.lanes<std::uint32_t>(i.operands[4]);
-  for_lanes(mask, [&](std::uint32_t l) {
-    const std::uint32_t bits = 8 * sizeof(T);
-    T r = b[l];
-    for (std::uint32_t k = 0; k < (e[l] & 0xff) && (c[l] & 0xff) + k < bits; ++k) {
-      const std::uint32_t at = (c[l] & 0xff) + k;
-      r = static_cast<T>((r & ~(T{1} << at)) | (a[l] >> k & T{1}) << at);
-    }
-    d[l] = r;
+  set_lanes(w.lanes<T>(i.operands[0]), mask, [=](std::uint32_t l) {
+    constexpr std::uint32_t bits = 8 * sizeof(T);
+    const std::uint32_t at = c[l] & 0xff, n = e[l] & 0xff;
+    if (at >= bits || n == 0) return b[l];
+    const T field = static_cast<T>((n >= bits ? T(-1) : static_cast<T>((T{1} << n) - 1)) << at);
+    return static_cast<T>((b[l] & ~field) | (static_cast<T>(a[l] << at) & field));
   });
 }
 
 /// The truth table of three bits, one line at a time.
 void lop3(Warp& w, const Instruction& i, std::uint32_t mask) {
-  std::uint32_t* d = w.lanes<std::uint32_t>(i.operands[0]);
   const std::uint32_t* a = w.lanes<std::uint32_t>(i.operands[1]);
   const std::uint32_t* b = w.lanes<std::uint32_t>(i.operands[2]);
   const std::uint32_t* c = w.lanes<std::uint32_t>(i.operands[3]);
   std::uint32_t line[8];
   for (int k = 0; k < 8; ++k) line[k] = (i.mode >> k & 1) != 0 ? ~0U : 0U;
-  for_lanes(mask, [&](std::uint32_t l) {
+  set_lanes(w.lanes<std::uint32_t>(i.operands[0]), mask, [&](std::uint32_t l) {
     const std::uint32_t x = a[l], y = b[l], z = c[l];
-    d[l] = (line[0] & ~x & ~y & ~z) | (line[1] & ~x & ~y & z) | (line[2] & ~x & y & ~z) | (line[3] & ~x & y & z) |
+    return (line[0] & ~x & ~y & ~z) | (line[1] & ~x & ~y & z) | (line[2] & ~x & y & ~z) | (line[3] & ~x & y & z) |
            (line[4] & x & ~y & ~z) | (line[5] & x & ~y & z) | (line[6] & x & y & ~z) | (line[7] & x & y & z);
   });
 }
@@ -137,9 +138,9 @@ struct Permute {
     std::uint32_t r = 0;
     for (std::uint32_t k = 0; k < 4; ++k) {
       const std::uint32_t s = selector >> (4 * k) & 0xf;
-      std::uint32_t byte = static_cast<std::uint32_t>(all >> (8 * (s & 7))) & 0xff;
-      if ((s & 8) != 0) byte = (byte & 0x80) != 0 ? 0xff : 0;  // the sign, eight times
-      r |= byte << (8 * k);
+      const std::uint32_t byte = static_cast<std::uint32_t>(all >> (8 * (s & 7))) & 0xff;
+      const std::uint32_t sign = (0U - (byte >> 7)) & 0xff;  // the sign, eight times
+      r |= ((s & 8) != 0 ? sign : byte) << (8 * k);
     }
     return r;
   }
@@ -147,14 +148,14 @@ struct Permute {
 
 /// flags bit 2: right; bit 3: amounts above 32 clamp, else they wrap.
 void funnel(Warp& w, const Instruction& i, std::uint32_t mask) {
-  std::uint32_t* d = w.lanes<std::uint32_t>(i.operands[0]);
   const std::uint32_t* a = w.lanes<std::uint32_t>(i.operands[1]);
   const std::uint32_t* b = w.lanes<std::uint32_t>(i.operands[2]);
   const std::uint32_t* c = w.lanes<std::uint32_t>(i.operands[3]);
-  for_lanes(mask, [&](std::uint32_t l) {
+  const bool right = (i.flags & 4) != 0, clamps = (i.flags & 8) != 0;
+  set_lanes(w.lanes<std::uint32_t>(i.operands[0]), mask, [=](std::uint32_t l) {
     const std::uint64_t both = static_cast<std::uint64_t>(b[l]) << 32 | a[l];
-    const std::uint32_t n = (i.flags & 8) != 0 ? std::min(c[l], 32U) : c[l] & 31U;
-    d[l] = (i.flags & 4) != 0 ? static_cast<std::uint32_t>(both >> n) : static_cast<std::uint32_t>(both << n >> 32);
+    const std::uint32_t n = clamps ? std::min(c[l], 32U) : c[l] & 31U;
+    return right ? static_cast<std::uint32_t>(both >> n) : static_cast<std::uint32_t>(both << n >> 32);
   });
 }
 

@@ -10,6 +10,11 @@ namespace {
 
 /// The mask of a .sync instruction must name exactly the lanes that are here, ended ones aside.
 void check_sync(Warp& w, const Instruction& i, std::uint32_t mask, const Operand& members) {
+  const std::uint32_t* member = w.lanes<std::uint32_t>(members);
+  const std::uint32_t elsewhere = w.alive() & ~mask;
+  const std::uint32_t wrong =
+      lanes_where([=](std::uint32_t l) { return (member[l] & 1U << l) == 0 || (member[l] & elsewhere) != 0; });
+  if ((wrong & mask) == 0) return;
   for_lanes(mask, [&](std::uint32_t l) {
     const auto named = static_cast<std::uint32_t>(w.value(members, l));
     if ((named >> l & 1U) == 0) {
@@ -24,46 +29,49 @@ void check_sync(Warp& w, const Instruction& i, std::uint32_t mask, const Operand
 
 enum Shuffle : std::int32_t { up, down, butterfly, index };
 
-/// The lane that lane `l` reads; true where it lies in its segment.
-bool source_lane(std::int32_t mode, std::uint32_t l, std::uint32_t b, std::uint32_t c, std::uint32_t& from) {
+/// The lane that lane `l` wants to read, and whether it lies in its segment.
+template <Shuffle Mode>
+std::uint32_t wanted_lane(std::uint32_t l, std::uint32_t b, std::uint32_t c, bool& inside) {
   const std::uint32_t segment = c >> 8 & 31U;
   const std::uint32_t clamp = c & 31U;
-  const std::uint32_t most = (l & segment) | (clamp & ~segment & 31U);
   const std::uint32_t least = l & segment;
+  const std::uint32_t most = least | (clamp & ~segment & 31U);
   b &= 31U;
-  bool inside = false;
-  if (mode == up) {
+  if constexpr (Mode == up) {
     inside = l >= b && l - b >= most;
-    from = l - b;
-  } else {
-    from = mode == down ? l + b : mode == butterfly ? l ^ b : least | (b & ~segment & 31U);
-    inside = from <= most;
+    return l - b;
   }
-  if (!inside) from = l;
-  return inside;
+  const std::uint32_t from = Mode == down ? l + b : Mode == butterfly ? l ^ b : least | (b & ~segment & 31U);
+  inside = from <= most;
+  return from;
 }
 
 /// operands: d, p, a, b, c, mask.
+template <Shuffle Mode>
 void shuffle(Warp& w, const Instruction& i, std::uint32_t mask) {
   check_sync(w, i, mask, i.operands[5]);
-  std::uint32_t a[32];
-  std::copy_n(w.lanes<std::uint32_t>(i.operands[2]), 32, a);
-  std::uint32_t* d = w.lanes<std::uint32_t>(i.operands[0]);
+  const std::uint32_t* a = w.lanes<std::uint32_t>(i.operands[2]);
   const std::uint32_t* b = w.lanes<std::uint32_t>(i.operands[3]);
   const std::uint32_t* c = w.lanes<std::uint32_t>(i.operands[4]);
+  std::uint32_t from[32];
+  std::uint32_t bits[32];
+  for (std::uint32_t l = 0; l < 32; ++l) {
+    bool inside = false;
+    const std::uint32_t wanted = wanted_lane<Mode>(l, b[l], c[l], inside);
+    from[l] = inside ? wanted : l;
+    bits[l] = (inside ? 1U : 0U) << l;
+  }
   std::uint32_t inside = 0;
-  std::uint32_t out[32];
-  for_lanes(mask, [&](std::uint32_t l) {
-    std::uint32_t from = l;
-    if (source_lane(i.mode, l, b[l], c[l], from)) inside |= 1U << l;
-    if ((mask >> from & 1U) == 0) {
-      w.block().launch().findings.add(
-          Check::sync_mask, i,
-          "lane " + std::to_string(l) + " reads lane " + std::to_string(from) + ", which is not there");
-    }
-    out[l] = a[from];
+  for (const std::uint32_t bit : bits) inside |= bit;
+  const std::uint32_t absent = lanes_where([&](std::uint32_t l) { return (mask >> from[l] & 1U) == 0; }) & mask;
+  for_lanes(absent, [&](std::uint32_t l) {
+    w.block().launch().findings.add(
+        Check::sync_mask, i,
+        "lane " + std::to_string(l) + " reads lane " + std::to_string(from[l]) + ", which is not there");
   });
-  for_lanes(mask, [&](std::uint32_t l) { d[l] = out[l]; });
+  std::uint32_t out[32];
+  for (std::uint32_t l = 0; l < 32; ++l) out[l] = a[from[l]];
+  set_lanes(w.lanes<std::uint32_t>(i.operands[0]), mask, [&](std::uint32_t l) { return out[l]; });
   w.set_predicate(i.operands[1], inside, mask);
   ++w.warp_time;
 }
@@ -156,8 +164,10 @@ bool decode_collective(const OpText& t, Instruction& i) {
   if (t.name == "vote") return decode_vote(t, i);
   if (t.name == "shfl") {
     if (!t.has("sync")) return false;
-    i.run = &shuffle;
-    i.mode = t.has("up") ? up : t.has("down") ? down : t.has("bfly") ? butterfly : index;
+    i.run = t.has("up")     ? &shuffle<up>
+            : t.has("down") ? &shuffle<down>
+            : t.has("bfly") ? &shuffle<butterfly>
+                            : &shuffle<index>;
     t.add_pair(i, 0, 4);
     t.add_all(i, 1, 4);
     return i.count == 6;

@@ -74,9 +74,7 @@ struct Compare {
   static void run(Warp& w, const Instruction& i, std::uint32_t mask) {
     const T* a = w.lanes<T>(i.operands[2]);
     const T* b = w.lanes<T>(i.operands[3]);
-    std::uint32_t result = 0;
-    for (std::uint32_t l = 0; l < 32; ++l) result |= static_cast<std::uint32_t>(F{}(a[l], b[l]) ? 1 : 0) << l;
-    store(w, i, mask, result);
+    store(w, i, mask, lanes_where([=](std::uint32_t l) { return F{}(a[l], b[l]); }));
   }
 };
 
@@ -84,11 +82,7 @@ template <class H, class F>
 void compare_half(Warp& w, const Instruction& i, std::uint32_t mask) {
   const std::uint16_t* a = w.lanes<std::uint16_t>(i.operands[2]);
   const std::uint16_t* b = w.lanes<std::uint16_t>(i.operands[3]);
-  std::uint32_t result = 0;
-  for (std::uint32_t l = 0; l < 32; ++l) {
-    result |= static_cast<std::uint32_t>(F{}(H::widen(a[l]), H::widen(b[l])) ? 1 : 0) << l;
-  }
-  store(w, i, mask, result);
+  store(w, i, mask, lanes_where([=](std::uint32_t l) { return F{}(H::widen(a[l]), H::widen(b[l])); }));
 }
 
 template <class F>
@@ -122,11 +116,13 @@ Execute comparison(std::string_view how, Type t) {
 
 template <class T>
 void select(Warp& w, const Instruction& i, std::uint32_t mask) {
-  T* d = w.lanes<T>(i.operands[0]);
   const T* a = w.lanes<T>(i.operands[1]);
   const T* b = w.lanes<T>(i.operands[2]);
   const std::uint32_t p = w.predicate(i.operands[3]);
-  for_lanes(mask, [&](std::uint32_t l) { d[l] = (p >> l & 1U) != 0 ? a[l] : b[l]; });
+  set_lanes(w.lanes<T>(i.operands[0]), mask, [=](std::uint32_t l) {
+    const T yes = a[l], no = b[l];
+    return (p >> l & 1U) != 0 ? yes : no;
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "interpreter/decoder.h"
 #include "interpreter/floats.h"
@@ -124,41 +125,99 @@ void convert(Warp& w, const Instruction& i, std::uint32_t mask) {
 /// Two floats into one register; the first operand goes to the upper half.
 template <class H>
 void pair(Warp& w, const Instruction& i, std::uint32_t mask) {
-  std::uint32_t* d = w.lanes<std::uint32_t>(i.operands[0]);
   const float* a = w.lanes<float>(i.operands[1]);
   const float* b = w.lanes<float>(i.operands[2]);
-  for_lanes(mask, [&](std::uint32_t l) {
-    d[l] = static_cast<std::uint32_t>(H::round(static_cast<double>(a[l]))) << 16 | H::round(static_cast<double>(b[l]));
-  });
+  set_lanes(w.lanes<std::uint32_t>(i.operands[0]), mask,
+            [=](std::uint32_t l) { return static_cast<std::uint32_t>(H::round(a[l])) << 16 | H::round(b[l]); });
 }
 
-struct Keep {
-  template <class T>
-  T operator()(T a) const {
-    return a;
-  }
-};
 struct FromHalf {
   float operator()(std::uint16_t a) const { return F16::widen(a); }
 };
 struct ToHalf {
-  std::uint16_t operator()(float a) const { return llminfer::core::f32_to_f16(a); }
+  std::uint16_t operator()(float a) const { return F16::round(a); }
 };
+
+/// Between whole numbers, and from them to f32: the registers may be wider than the types.
+template <class To, class From>
+struct Cast {
+  template <class R>
+  To operator()(R a) const {
+    return static_cast<To>(static_cast<From>(a));
+  }
+};
+
+template <class To, class From>
+Execute cast_from(int from_bytes, int to_bytes) {
+  // A register of at least 16 bits holds what is narrower, extended by the type's sign.
+  if constexpr (std::is_same_v<To, float>) {
+    static_cast<void>(to_bytes);
+    return from_bytes == 2   ? &map1<float, std::uint16_t, Cast<float, From>>
+           : from_bytes == 4 ? &map1<float, std::uint32_t, Cast<float, From>>
+                             : &map1<float, std::uint64_t, Cast<float, From>>;
+  } else {
+    const auto pick = [&](auto register_type) -> Execute {
+      using D = decltype(register_type);
+      return from_bytes == 2   ? &map1<D, std::uint16_t, Cast<To, From>>
+             : from_bytes == 4 ? &map1<D, std::uint32_t, Cast<To, From>>
+                               : &map1<D, std::uint64_t, Cast<To, From>>;
+    };
+    return to_bytes == 2 ? pick(std::uint16_t{}) : to_bytes == 4 ? pick(std::uint32_t{}) : pick(std::uint64_t{});
+  }
+}
+
+template <class To>
+Execute cast_to(Type from, int from_bytes, int to_bytes) {
+  switch (from) {
+    case Type::u8:
+      return cast_from<To, std::uint8_t>(from_bytes, to_bytes);
+    case Type::s8:
+      return cast_from<To, std::int8_t>(from_bytes, to_bytes);
+    case Type::u16:
+      return cast_from<To, std::uint16_t>(from_bytes, to_bytes);
+    case Type::s16:
+      return cast_from<To, std::int16_t>(from_bytes, to_bytes);
+    case Type::u32:
+      return cast_from<To, std::uint32_t>(from_bytes, to_bytes);
+    case Type::s32:
+      return cast_from<To, std::int32_t>(from_bytes, to_bytes);
+    case Type::u64:
+      return cast_from<To, std::uint64_t>(from_bytes, to_bytes);
+    case Type::s64:
+      return cast_from<To, std::int64_t>(from_bytes, to_bytes);
+    default:
+      return nullptr;
+  }
+}
 
 /// The frequent ones, without a question a lane.
 Execute fast(const OpText& t, const Instruction& i) {
   if ((i.flags & 12) != 0 || i.mode != nearest) return nullptr;
   if (t.first == Type::f32 && t.last == Type::f16) return &map1<float, std::uint16_t, FromHalf>;
   if (t.first == Type::f16 && t.last == Type::f32) return &map1<std::uint16_t, float, ToHalf>;
-  const Operand& a = i.operands[1];
-  if ((t.first == Type::u64 || t.first == Type::s64) && a.bytes == 4) {
-    if (t.last == Type::u32) return &map1<std::uint64_t, std::uint32_t, Keep>;
-    if (t.last == Type::s32) return &map1<std::int64_t, std::int32_t, Keep>;
+  const int from = i.operands[1].bytes, to = i.operands[0].bytes;
+  switch (t.first) {
+    case Type::u8:
+      return cast_to<std::uint8_t>(t.last, from, to);
+    case Type::s8:
+      return cast_to<std::int8_t>(t.last, from, to);
+    case Type::u16:
+      return cast_to<std::uint16_t>(t.last, from, to);
+    case Type::s16:
+      return cast_to<std::int16_t>(t.last, from, to);
+    case Type::u32:
+      return cast_to<std::uint32_t>(t.last, from, to);
+    case Type::s32:
+      return cast_to<std::int32_t>(t.last, from, to);
+    case Type::u64:
+      return cast_to<std::uint64_t>(t.last, from, to);
+    case Type::s64:
+      return cast_to<std::int64_t>(t.last, from, to);
+    case Type::f32:
+      return to == 4 ? cast_to<float>(t.last, from, to) : nullptr;
+    default:
+      return nullptr;
   }
-  if (t.first == Type::u32 && t.last == Type::u64) return &map1<std::uint32_t, std::uint64_t, Keep>;
-  if (t.first == Type::f32 && t.last == Type::s32) return &map1<float, std::int32_t, Keep>;
-  if (t.first == Type::f32 && t.last == Type::u32) return &map1<float, std::uint32_t, Keep>;
-  return nullptr;
 }
 
 std::int32_t rounding(const OpText& t) {

@@ -1,7 +1,10 @@
 // Arithmetic and functions of f32 and f64. The approximate functions give the correctly rounded result.
+#include <bit>
 #include <cfenv>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <type_traits>
 
 #include "interpreter/decoder.h"
 #include "interpreter/lanes.h"
@@ -39,16 +42,23 @@ struct Divide {
     return a / b;
   }
 };
-struct Least {  // the number where the other is NaN
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+struct Least {  // the number where the other is NaN; -0 is less than 0
   template <class T>
   T operator()(T a, T b) const {
-    return std::fmin(a, b);
+    const T either = std::bit_cast<T>(std::bit_cast<BitsOf<T>>(a) | std::bit_cast<BitsOf<T>>(b));
+    const T least = a < b || b != b ? a : b;
+    return a == b ? either : least;
   }
 };
 struct Most {
   template <class T>
   T operator()(T a, T b) const {
-    return std::fmax(a, b);
+    const T both = std::bit_cast<T>(std::bit_cast<BitsOf<T>>(a) & std::bit_cast<BitsOf<T>>(b));
+    const T most = a > b || b != b ? a : b;
+    return a == b ? both : most;
   }
 };
 struct Negate {
@@ -89,8 +99,31 @@ struct InverseRoot {
     return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
   }
 };
+/// 2^a: the whole part goes into the exponent, the rest (at most a half) through the exponential series to r^13, whose
+/// error is far below a float's last bit.
 struct Exp2 {
-  float operator()(float a) const { return static_cast<float>(std::exp2(static_cast<double>(a))); }
+  float operator()(float a) const {
+    constexpr double rounder = 6755399441055744.0;  // 1.5 * 2^52: a sum with it has a whole number in its last bits
+    const double clamped = static_cast<double>(a < -200.0F ? -200.0F : a > 200.0F ? 200.0F : a);
+    const double shifted = clamped + rounder;
+    const double r = (clamped - (shifted - rounder)) * std::numbers::ln2;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    const double power = std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023U) << 52);
+    return static_cast<float>(p * power);
+  }
 };
 struct Log2 {
   float operator()(float a) const { return static_cast<float>(std::log2(static_cast<double>(a))); }
@@ -108,7 +141,7 @@ struct Tanh {
 /// Subnormals become zero on the way in and out.
 template <class T, class F>
 struct Flushed1 {
-  static T flush(T v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(T{0}, v) : v; }
+  static T flush(T v) { return std::abs(v) < std::numeric_limits<T>::min() ? std::copysign(T{0}, v) : v; }
   struct Do {
     T operator()(T a) const { return flush(F{}(flush(a))); }
   };

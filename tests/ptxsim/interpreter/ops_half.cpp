@@ -17,11 +17,11 @@ struct Minus {
 struct Times {
   float operator()(float a, float b) const { return a * b; }
 };
-struct Least {
-  float operator()(float a, float b) const { return std::fmin(a, b); }
+struct Least {  // the number where the other is NaN
+  float operator()(float a, float b) const { return a < b || b != b ? a : b; }
 };
 struct Most {
-  float operator()(float a, float b) const { return std::fmax(a, b); }
+  float operator()(float a, float b) const { return a > b || b != b ? a : b; }
 };
 struct Fma {
   double operator()(double a, double b, double c) const { return a * b + c; }

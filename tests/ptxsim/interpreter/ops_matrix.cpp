@@ -68,11 +68,11 @@ void store_matrix(Warp& w, const Instruction& i, std::uint32_t mask) {
 /// Registers of A (4), B (2) and C (4) start here in the operands; D comes first.
 constexpr std::size_t at_a = 4;
 
-/// Both halves of a register in all lanes.
+/// The halves of a register, lane by lane, as floats: lane l has elements 2 l and 2 l + 1. For A and B these are eight
+/// rows (of B: columns) of eight values.
 template <class H>
-void widen_lanes(const std::uint32_t* v, float (&low)[32], float (&high)[32]) {
-  for (int l = 0; l < 32; ++l) low[l] = H::widen(static_cast<std::uint16_t>(v[l]));
-  for (int l = 0; l < 32; ++l) high[l] = H::widen(static_cast<std::uint16_t>(v[l] >> 16));
+void widen_lanes(const std::uint16_t* v, float (&out)[64]) {
+  for (int e = 0; e < 64; ++e) out[e] = H::widen(v[e]);
 }
 
 /// 16 x 8 += 16 x K by K x 8, all in float. Products of 16-bit floats are exact.
@@ -82,39 +82,37 @@ void multiply_floats(Warp& w, const Instruction& i, std::uint32_t mask) {
   constexpr std::size_t a_registers = K / 4, b_registers = K / 8;
   float a[16][K];
   float b[K][8];
-  float low[32], high[32];
+  float values[64];
+  float out[4][32];
   for (std::size_t r = 0; r < a_registers; ++r) {
-    widen_lanes<H>(w.lanes<std::uint32_t>(i.operands[at_a + r]), low, high);
-    for (std::uint32_t l = 0; l < 32; ++l) {
-      float* row = a[l / 4 + 8 * (r % 2)] + 2 * (l % 4) + 8 * (r / 2);
-      row[0] = low[l];
-      row[1] = high[l];
-    }
+    widen_lanes<H>(w.lanes<std::uint16_t>(i.operands[at_a + r]), values);
+    for (std::size_t g = 0; g < 8; ++g) std::copy_n(values + 8 * g, 8, a[g + 8 * (r % 2)] + 8 * (r / 2));
   }
   for (std::size_t r = 0; r < b_registers; ++r) {
-    widen_lanes<H>(w.lanes<std::uint32_t>(i.operands[at_a + a_registers + r]), low, high);
-    for (std::uint32_t l = 0; l < 32; ++l) {
-      b[2 * (l % 4) + 8 * r][l / 4] = low[l];
-      b[2 * (l % 4) + 8 * r + 1][l / 4] = high[l];
+    widen_lanes<H>(w.lanes<std::uint16_t>(i.operands[at_a + a_registers + r]), values);
+    for (std::size_t k = 0; k < 8; ++k) {
+      for (std::size_t n = 0; n < 8; ++n) b[8 * r + k][n] = values[8 * n + k];
     }
   }
-  float c[16][8];
-  for (std::size_t r = 0; r < 4; ++r) {
-    const float* v = w.lanes<float>(i.operands[at_a + a_registers + b_registers + r]);
-    for (std::uint32_t l = 0; l < 32; ++l) c[l / 4 + 8 * (r / 2)][2 * (l % 4) + r % 2] = v[l];
-  }
-  for (auto& row : c) {
-    float sum[8] = {};
-    const float* x = a[&row - c];
-    for (int k = 0; k < K; ++k) {
-      for (int n = 0; n < 8; ++n) sum[n] += x[k] * b[k][n];
+  // Registers 0 and 1 have the even and odd columns of the upper half, 2 and 3 those of the lower.
+  for (std::size_t half = 0; half < 2; ++half) {
+    float sum[8][8] = {};
+    for (std::size_t m = 0; m < 8; ++m) {
+      for (std::size_t k = 0; k < K; ++k) {
+        for (std::size_t n = 0; n < 8; ++n) sum[m][n] += a[8 * half + m][k] * b[k][n];
+      }
     }
-    for (int n = 0; n < 8; ++n) row[n] += sum[n];
+    const float* flat = &sum[0][0];
+    const std::size_t c = at_a + a_registers + b_registers + 2 * half;
+    float even[32], odd[32];
+    const float* c_even = w.lanes<float>(i.operands[c]);
+    const float* c_odd = w.lanes<float>(i.operands[c + 1]);
+    for (std::size_t l = 0; l < 32; ++l) even[l] = c_even[l] + flat[2 * l];
+    for (std::size_t l = 0; l < 32; ++l) odd[l] = c_odd[l] + flat[2 * l + 1];
+    std::copy_n(even, 32, out[2 * half]);
+    std::copy_n(odd, 32, out[2 * half + 1]);
   }
-  for (std::size_t r = 0; r < 4; ++r) {
-    float* v = w.lanes<float>(i.operands[r]);
-    for (std::uint32_t l = 0; l < 32; ++l) v[l] = c[l / 4 + 8 * (r / 2)][2 * (l % 4) + r % 2];
-  }
+  for (std::size_t r = 0; r < 4; ++r) std::copy_n(out[r], 32, w.lanes<float>(i.operands[r]));
 }
 
 /// flags bit 2: A is signed, bit 3: B is.

@@ -20,25 +20,25 @@ T load(const std::byte* from) {
   return v;
 }
 
-/// An element into a register that may be wider.
-template <class T>
-void put(Warp& w, const Operand& o, std::uint32_t lane, const std::byte* from) {
-  const T v = load<T>(from);
+/// Elements into a register that may be wider than T. `from(l)`: the element of lane l.
+template <class T, class From>
+void put(Warp& w, const Operand& o, std::uint32_t mask, From from) {
   switch (o.bytes) {
     case 2:
-      w.lanes<std::uint16_t>(o)[lane] = static_cast<std::uint16_t>(v);
+      for_lanes(mask, [d = w.lanes<std::uint16_t>(o), &from](std::uint32_t l) {
+        d[l] = static_cast<std::uint16_t>(load<T>(from(l)));
+      });
       break;
     case 4:
-      w.lanes<std::uint32_t>(o)[lane] = static_cast<std::uint32_t>(v);
+      for_lanes(mask, [d = w.lanes<std::uint32_t>(o), &from](std::uint32_t l) {
+        d[l] = static_cast<std::uint32_t>(load<T>(from(l)));
+      });
       break;
     default:
-      w.lanes<std::uint64_t>(o)[lane] = static_cast<std::uint64_t>(v);
+      for_lanes(mask, [d = w.lanes<std::uint64_t>(o), &from](std::uint32_t l) {
+        d[l] = static_cast<std::uint64_t>(load<T>(from(l)));
+      });
   }
-}
-
-template <class T>
-void load_elements(Warp& w, const Instruction& i, std::uint32_t lane, const std::byte* from) {
-  for (std::size_t n = 0; n < i.vector; ++n) put<T>(w, i.operands[n], lane, from + n * sizeof(T));
 }
 
 /// T: the element's type; signed ones extend their sign.
@@ -51,7 +51,20 @@ void ld(Warp& w, const Instruction& i, std::uint32_t mask) {
   a.strong = (i.flags & is_strong) != 0;
   gather_addresses(w, i, i.operands[i.vector], i.offset, a);
   check_access(w, i, a);
-  for_lanes(mask, [&](std::uint32_t l) { load_elements<T>(w, i, l, host_pointer(w, a, l)); });
+  std::byte* from[32];
+  host_pointers(w, a, from);
+  for (std::size_t n = 0; n < i.vector; ++n) {
+    put<T>(w, i.operands[n], mask, [&](std::uint32_t l) { return from[l] + n * sizeof(T); });
+  }
+}
+
+/// The low bytes of registers, which may be wider.
+template <class T, class R>
+void take(const R* from, std::uint32_t mask, std::byte* const (&to)[32], std::size_t offset) {
+  for_lanes(mask, [&](std::uint32_t l) {
+    const auto v = static_cast<T>(from[l]);
+    std::memcpy(to[l] + offset, &v, sizeof(T));
+  });
 }
 
 template <class T>
@@ -64,26 +77,36 @@ void st(Warp& w, const Instruction& i, std::uint32_t mask) {
   a.strong = (i.flags & is_strong) != 0;
   gather_addresses(w, i, i.operands[i.vector], i.offset, a);
   check_access(w, i, a);
-  for_lanes(mask, [&](std::uint32_t l) {
-    std::byte* to = host_pointer(w, a, l);
-    for (std::size_t n = 0; n < i.vector; ++n) {
-      const std::uint64_t v = w.value(i.operands[n], l);
-      std::memcpy(to + n * sizeof(T), &v, sizeof(T));
-    }
-  });
+  std::byte* to[32];
+  host_pointers(w, a, to);
+  for (std::size_t n = 0; n < i.vector; ++n) {
+    const Operand& o = i.operands[n];
+    const std::size_t offset = n * sizeof(T);
+    if (o.bytes == 2) take<T>(w.lanes<std::uint16_t>(o), mask, to, offset);
+    if (o.bytes == 4) take<T>(w.lanes<std::uint32_t>(o), mask, to, offset);
+    if (o.bytes == 8) take<T>(w.lanes<std::uint64_t>(o), mask, to, offset);
+  }
 }
 
 /// Parameters: one value for all lanes, unless the address is computed.
 template <class T>
 void ld_param(Warp& w, const Instruction& i, std::uint32_t mask) {
   LaunchState& launch = w.block().launch();
-  for_lanes(mask, [&](std::uint32_t l) {
-    const std::uint64_t at = w.value(i.operands[i.vector], l) + static_cast<std::uint64_t>(i.offset);
-    if (at + sizeof(T) * i.vector > launch.kernel.parameter_bytes) {
-      launch.abort(Check::bounds, i, "a read behind the parameters");
+  const Operand& address = i.operands[i.vector];
+  const auto place = [&](std::uint32_t l) {
+    const std::uint64_t at = w.value(address, l) + static_cast<std::uint64_t>(i.offset);
+    const std::uint64_t size = launch.kernel.parameter_bytes, wanted = sizeof(T) * i.vector;
+    if (at > size || wanted > size - at) launch.abort(Check::bounds, i, "a read behind the parameters");
+    return launch.parameters.data() + at;
+  };
+  const std::byte* first = place(static_cast<std::uint32_t>(__builtin_ctz(mask)));
+  for (std::size_t n = 0; n < i.vector; ++n) {
+    if (address.file == 1) {
+      put<T>(w, i.operands[n], mask, [&](std::uint32_t) { return first + n * sizeof(T); });
+    } else {
+      put<T>(w, i.operands[n], mask, [&](std::uint32_t l) { return place(l) + n * sizeof(T); });
     }
-    load_elements<T>(w, i, l, launch.parameters.data() + at);
-  });
+  }
 }
 
 enum class Action { load, store, parameter };

@@ -38,6 +38,31 @@ void unpack(Warp& w, const Instruction& i, std::uint32_t mask) {
   });
 }
 
+/// Two parts make a whole: the usual forms of the above.
+template <class Whole, class Part>
+void pack_two(Warp& w, const Instruction& i, std::uint32_t mask) {
+  const Part* low = w.lanes<Part>(i.operands[1]);
+  const Part* high = w.lanes<Part>(i.operands[2]);
+  set_lanes(w.lanes<Whole>(i.operands[0]), mask, [=](std::uint32_t l) {
+    return static_cast<Whole>(low[l] | static_cast<Whole>(high[l]) << 8 * sizeof(Part));
+  });
+}
+
+template <class Whole, class Part>
+void unpack_two(Warp& w, const Instruction& i, std::uint32_t mask) {
+  Whole whole[32];
+  std::copy_n(w.lanes<Whole>(i.operands[2]), 32, whole);  // a part may be the whole's own register
+  set_lanes(w.lanes<Part>(i.operands[0]), mask, [&](std::uint32_t l) { return static_cast<Part>(whole[l]); });
+  set_lanes(w.lanes<Part>(i.operands[1]), mask,
+            [&](std::uint32_t l) { return static_cast<Part>(whole[l] >> 8 * sizeof(Part)); });
+}
+
+/// Whether the operands are as wide as parts and whole, and no more than two.
+bool two_parts(const Instruction& i, std::size_t whole, std::size_t part, int bytes) {
+  return i.count == 3 && i.operands[whole].bytes == bytes && 2 * i.operands[part].bytes == bytes &&
+         2 * i.operands[part + 1].bytes == bytes;
+}
+
 void move_predicate(Warp& w, const Instruction& i, std::uint32_t mask) {
   w.set_predicate(i.operands[0], w.predicate(i.operands[1]), mask);
 }
@@ -73,7 +98,9 @@ bool decode_mov(const OpText& t, Instruction& i) {
     t.add_list(i, 0, std::max(2, bytes / parts));
     t.add(i, 1, bytes);
     i.mode = 8 * bytes / parts;
-    i.run = &unpack;
+    i.run = two_parts(i, 2, 0, 4)   ? &unpack_two<std::uint32_t, std::uint16_t>
+            : two_parts(i, 2, 0, 8) ? &unpack_two<std::uint64_t, std::uint32_t>
+                                    : &unpack;
     return true;
   }
   if (t.operands[1].front() == '{') {
@@ -81,7 +108,9 @@ bool decode_mov(const OpText& t, Instruction& i) {
     t.add(i, 0, bytes);
     t.add_list(i, 1, std::max(2, bytes / parts));
     i.mode = 8 * bytes / parts;
-    i.run = &pack;
+    i.run = two_parts(i, 0, 1, 4)   ? &pack_two<std::uint32_t, std::uint16_t>
+            : two_parts(i, 0, 1, 8) ? &pack_two<std::uint64_t, std::uint32_t>
+                                    : &pack;
     return true;
   }
   t.add_all(i, 0, bytes);

@@ -10,7 +10,8 @@
 namespace ptxsim {
 namespace {
 
-constexpr const char* special_names[] = {
+/// In the order of enum Special.
+constexpr std::string_view special_names[] = {
     "%tid.x",       "%tid.y",
     "%tid.z",       "%ntid.x",
     "%ntid.y",      "%ntid.z",
@@ -24,6 +25,7 @@ constexpr const char* special_names[] = {
     "%nsmid",       "%dynamic_smem_size",
     "%clock",
 };
+static_assert(std::size(special_names) == static_cast<std::size_t>(Special::clock) + 1);
 
 std::optional<std::uint64_t> literal(std::string_view s) {
   const std::string text(s);
@@ -38,9 +40,7 @@ std::optional<std::uint64_t> literal(std::string_view s) {
 
 }  // namespace
 
-Symbols::Symbols(Kernel& kernel, const Module& module) : kernel_(kernel), module_(module), scopes_(1) {
-  for (const char* name : special_names) kernel_.specials[name] = allocate(Type::u32);
-}
+Symbols::Symbols(Kernel& kernel, const Module& module) : kernel_(kernel), module_(module), scopes_(1) {}
 
 void Symbols::close_scope() {
   if (scopes_.size() == 1) throw ParseError("a scope is closed that was not opened");
@@ -108,7 +108,21 @@ std::optional<Operand> Symbols::in_family(const Family& f, std::string_view digi
   return Operand{f.first + n * static_cast<std::uint32_t>(32 * bytes), 0, static_cast<std::uint8_t>(bytes)};
 }
 
-std::optional<Operand> Symbols::find_register(std::string_view name) const {
+/// A special register gets its place when it is first used.
+std::optional<Operand> Symbols::find_special(std::string_view name) {
+  for (std::size_t n = 0; n < std::size(special_names); ++n) {
+    if (special_names[n] != name) continue;
+    const auto which = static_cast<Special>(n);
+    for (const SpecialRegister& s : kernel_.specials) {
+      if (s.which == which) return s.at;
+    }
+    kernel_.specials.push_back({which, allocate(Type::u32)});
+    return kernel_.specials.back().at;
+  }
+  return std::nullopt;
+}
+
+std::optional<Operand> Symbols::find_register(std::string_view name) {
   const std::size_t stem = name.find_last_not_of("0123456789") + 1;
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
     const auto one = scope->names.find(name);
@@ -118,9 +132,7 @@ std::optional<Operand> Symbols::find_register(std::string_view name) const {
       if (auto o = in_family(family->second, name.substr(stem))) return o;
     }
   }
-  const auto special = kernel_.specials.find(name);
-  if (special != kernel_.specials.end()) return special->second;
-  return std::nullopt;
+  return find_special(name);
 }
 
 std::optional<std::uint64_t> Symbols::variable(std::string_view name) {

@@ -46,7 +46,8 @@ class Symbols {
     std::map<std::string, Family, std::less<>> families{};
   };
   Operand allocate(Type type);
-  std::optional<Operand> find_register(std::string_view name) const;
+  std::optional<Operand> find_register(std::string_view name);
+  std::optional<Operand> find_special(std::string_view name);
   static std::optional<Operand> in_family(const Family& f, std::string_view digits);
   std::optional<std::uint64_t> variable(std::string_view name);
 

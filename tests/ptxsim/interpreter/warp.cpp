@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "interpreter/block.h"
+#include "interpreter/lanes.h"
 
 namespace ptxsim {
+namespace {
+
+/// Where lanes stand that have ended, or that are none.
+constexpr std::int32_t nowhere = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
 
 Warp::Warp(Block& block, std::uint32_t index, std::uint32_t threads)
     : block_(&block),
@@ -15,6 +23,7 @@ Warp::Warp(Block& block, std::uint32_t index, std::uint32_t threads)
       local_(std::size_t{block.kernel().local_bytes} * 32, std::byte{0xff}) {
   const std::uint32_t here = std::min(32U, threads - 32 * index);
   alive_ = here == 32 ? ~0U : (1U << here) - 1U;
+  for (std::uint32_t l = here; l < 32; ++l) pc_[l] = nowhere;
   std::memset(static_cast<void*>(registers_.data()), 0xff, registers_.size() * sizeof(Line));
   files_[0] = registers_.empty() ? nullptr : registers_.data()->bytes;
   files_[1] = const_cast<std::byte*>(block.kernel().constant_lanes.data());
@@ -22,39 +31,63 @@ Warp::Warp(Block& block, std::uint32_t index, std::uint32_t threads)
 }
 
 void Warp::set_specials(std::uint32_t threads) {
-  const Kernel& kernel = block_->kernel();
   const LaunchConfig& c = block_->launch().config;
   const Dim3 at = block_->position();
-  const auto set = [&](const char* name, auto value) {
-    const auto it = kernel.specials.find(std::string_view(name));
-    std::uint32_t* l = lanes<std::uint32_t>(it->second);
-    for (std::uint32_t lane = 0; lane < 32; ++lane) l[lane] = value(lane);
-  };
-  const auto all = [&](const char* name, std::uint32_t v) { set(name, [v](std::uint32_t) { return v; }); };
   const auto thread = [&](std::uint32_t lane) { return std::min(32 * index_ + lane, threads - 1); };
-  set("%tid.x", [&](std::uint32_t l) { return thread(l) % c.block.x; });
-  set("%tid.y", [&](std::uint32_t l) { return thread(l) / c.block.x % c.block.y; });
-  set("%tid.z", [&](std::uint32_t l) { return thread(l) / c.block.x / c.block.y; });
-  all("%ntid.x", c.block.x);
-  all("%ntid.y", c.block.y);
-  all("%ntid.z", c.block.z);
-  all("%ctaid.x", at.x);
-  all("%ctaid.y", at.y);
-  all("%ctaid.z", at.z);
-  all("%nctaid.x", c.grid.x);
-  all("%nctaid.y", c.grid.y);
-  all("%nctaid.z", c.grid.z);
-  all("%warpid", index_);
-  all("%smid", 0);
-  all("%nsmid", 1);
-  all("%clock", 0);
-  all("%dynamic_smem_size", c.dynamic_shared);
-  set("%laneid", [](std::uint32_t l) { return l; });
-  set("%lanemask_eq", [](std::uint32_t l) { return 1U << l; });
-  set("%lanemask_lt", [](std::uint32_t l) { return (1U << l) - 1U; });
-  set("%lanemask_le", [](std::uint32_t l) { return ((1U << l) - 1U) | 1U << l; });
-  set("%lanemask_gt", [](std::uint32_t l) { return ~(((1U << l) - 1U) | 1U << l); });
-  set("%lanemask_ge", [](std::uint32_t l) { return ~((1U << l) - 1U); });
+  const auto value = [&](Special s, std::uint32_t l) -> std::uint32_t {
+    switch (s) {
+      case Special::tid_x:
+        return thread(l) % c.block.x;
+      case Special::tid_y:
+        return thread(l) / c.block.x % c.block.y;
+      case Special::tid_z:
+        return thread(l) / c.block.x / c.block.y;
+      case Special::ntid_x:
+        return c.block.x;
+      case Special::ntid_y:
+        return c.block.y;
+      case Special::ntid_z:
+        return c.block.z;
+      case Special::ctaid_x:
+        return at.x;
+      case Special::ctaid_y:
+        return at.y;
+      case Special::ctaid_z:
+        return at.z;
+      case Special::nctaid_x:
+        return c.grid.x;
+      case Special::nctaid_y:
+        return c.grid.y;
+      case Special::nctaid_z:
+        return c.grid.z;
+      case Special::laneid:
+        return l;
+      case Special::warpid:
+        return index_;
+      case Special::lanemask_eq:
+        return 1U << l;
+      case Special::lanemask_lt:
+        return (1U << l) - 1U;
+      case Special::lanemask_le:
+        return ((1U << l) - 1U) | 1U << l;
+      case Special::lanemask_gt:
+        return ~(((1U << l) - 1U) | 1U << l);
+      case Special::lanemask_ge:
+        return ~((1U << l) - 1U);
+      case Special::nsmid:
+        return 1;
+      case Special::dynamic_smem_size:
+        return c.dynamic_shared;
+      case Special::smid:
+      case Special::clock:
+        break;
+    }
+    return 0;
+  };
+  for (const SpecialRegister& s : block_->kernel().specials) {
+    std::uint32_t* l = lanes<std::uint32_t>(s.at);
+    for (std::uint32_t lane = 0; lane < 32; ++lane) l[lane] = value(s.which, lane);
+  }
 }
 
 std::uint32_t Warp::predicate(const Operand& o) const noexcept {
@@ -93,33 +126,33 @@ std::byte* Warp::local(std::uint32_t lane) noexcept {
 }
 
 std::int32_t Warp::position() const noexcept {
-  std::int32_t pc = -1;
-  for (std::uint32_t l = 0; l < 32; ++l) {
-    if ((alive_ >> l & 1U) != 0 && (pc < 0 || pc_[l] < pc)) pc = pc_[l];
-  }
-  return pc;
+  std::int32_t pc = nowhere;
+  for (const std::int32_t lane : pc_) pc = std::min(pc, lane);
+  return pc == nowhere ? -1 : pc;
 }
 
-/// Gives each active lane its next place. True where the warp still runs as one.
-bool Warp::diverge(const Instruction& i, std::uint32_t taken, std::int32_t pc, bool together) {
+void Warp::place(std::uint32_t mask, std::int32_t pc) noexcept {
+  for (std::uint32_t l = 0; l < 32; ++l) pc_[l] = (mask >> l & 1U) != 0 ? pc : pc_[l];
+}
+
+/// Gives each active lane its next place.
+void Warp::diverge(const Instruction& i, std::uint32_t taken, std::int32_t pc) {
+  place(active_ & ~taken, pc + 1);
   if (i.flow == Flow::exit) {
     alive_ &= ~taken;
-    taken = 0;
+    place(taken, nowhere);
+    return;
   }
-  for (std::uint32_t l = 0; l < 32; ++l) {
-    if ((active_ >> l & 1U) == 0) continue;
-    pc_[l] = pc + 1;
-    if ((taken >> l & 1U) == 0) continue;
-    if (i.flow == Flow::branch) {
-      pc_[l] = i.target;
-    } else {
-      const std::vector<std::int32_t>& table = block_->kernel().tables[static_cast<std::size_t>(i.target)];
-      const std::uint64_t entry = value(i.operands[0], l);
-      if (entry >= table.size()) block_->launch().abort(Check::bounds, i, "branch table has no such entry");
-      pc_[l] = table[entry];
-    }
+  if (i.flow == Flow::branch) {
+    place(taken, i.target);
+    return;
   }
-  return together && (taken == 0 || taken == active_);
+  const std::vector<std::int32_t>& table = block_->kernel().tables[static_cast<std::size_t>(i.target)];
+  for_lanes(taken, [&](std::uint32_t l) {
+    const std::uint64_t entry = value(i.operands[0], l);
+    if (entry >= table.size()) block_->launch().abort(Check::bounds, i, "branch table has no such entry");
+    pc_[l] = table[entry];
+  });
 }
 
 std::uint64_t Warp::run(std::uint64_t budget) {
@@ -128,11 +161,12 @@ std::uint64_t Warp::run(std::uint64_t budget) {
   std::uint64_t ran = 0;
   while (alive_ != 0 && ran < budget) {
     std::int32_t pc = position();
-    active_ = 0;
-    for (std::uint32_t l = 0; l < 32; ++l) active_ |= (alive_ >> l & 1U) != 0 && pc_[l] == pc ? 1U << l : 0U;
-    const bool together = active_ == alive_;
-    bool leave = false;
-    while (!leave) {
+    active_ = lanes_where([&](std::uint32_t l) { return pc_[l] == pc; });
+    // The active lanes run on until they come to where others wait for them.
+    std::int32_t limit = nowhere;
+    for (const std::int32_t lane : pc_) limit = std::min(limit, lane == pc ? nowhere : lane);
+    bool moved = false;  // pc_ is set
+    while (pc < limit && ran < budget) {
       const Instruction& i = code[pc];
       std::uint32_t mask = active_;
       if (i.guard >= 0) {
@@ -147,37 +181,29 @@ std::uint64_t Warp::run(std::uint64_t budget) {
       if (i.flow == Flow::next) {
         if (mask != 0) i.run(*this, i, mask);
         ++pc;
-        if (!together || ran >= budget) leave = true;
-        if (!leave) continue;
-      } else if (i.flow == Flow::branch && together && (mask == active_ || mask == 0)) {
+      } else if (i.flow == Flow::branch && (mask == active_ || mask == 0)) {
         pc = mask != 0 ? i.target : pc + 1;
-        if (ran < budget) continue;
-        leave = true;
       } else if (i.flow == Flow::barrier) {
-        if (mask == 0) {
-          ++pc;
-          continue;
-        }
-        if (!together || mask != active_) {
+        ++pc;
+        if (mask == 0) continue;
+        if (limit != nowhere || mask != active_) {
           launch.abort(Check::barrier, i, "a barrier that some lanes of the warp do not reach");
         }
-        const bool waits = block_->arrive(*this, i);
-        for (std::uint32_t l = 0; l < 32; ++l) pc_[l] = pc + 1;
-        if (waits) {
+        if (block_->arrive(*this, i)) {
+          place(active_, pc);
           state_ = State::barrier;
           return ran;
         }
-        ++pc;
-        continue;
       } else if (i.flow == Flow::yield) {
-        for (std::uint32_t l = 0; l < 32; ++l) pc_[l] = (active_ >> l & 1U) != 0 ? pc + 1 : pc_[l];
+        place(active_, pc + 1);
         return ran;
       } else {
-        diverge(i, mask, pc, together);
+        diverge(i, mask, pc);
+        moved = true;
         break;
       }
-      for (std::uint32_t l = 0; l < 32; ++l) pc_[l] = (active_ >> l & 1U) != 0 ? pc : pc_[l];
     }
+    if (!moved) place(active_, pc);
   }
   if (alive_ == 0) state_ = State::done;
   return ran;

@@ -68,7 +68,8 @@ class Warp {
     std::byte bytes[64];
   };
   void set_specials(std::uint32_t threads);
-  bool diverge(const Instruction& i, std::uint32_t taken, std::int32_t pc, bool together);
+  void diverge(const Instruction& i, std::uint32_t taken, std::int32_t pc);
+  void place(std::uint32_t mask, std::int32_t pc) noexcept;
 
   Block* block_;
   std::uint32_t index_;

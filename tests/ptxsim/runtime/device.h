@@ -37,6 +37,8 @@ struct CallCounts {
   std::uint64_t allocations = 0;  ///< cudaMalloc and its like, device and pinned host memory
   std::uint64_t blocking = 0;     ///< calls that wait: synchronise, cudaMemcpy
   std::uint64_t copies = 0;
+  std::uint64_t lane_instructions = 0;  ///< of all launches
+  double seconds = 0;                   ///< that the interpreter took for them
 };
 
 struct SimulatedDevice {
