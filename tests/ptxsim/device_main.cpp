@@ -1,6 +1,8 @@
-// The CUDA device in the simulator against the reference device:  ptxsim_device [--all] [--slow] [--filter TEXT]
-// Without --all a part of the list that is quick to interpret. Every finding of the simulator is a failure.
-#include <chrono>
+// The CUDA device in the simulator against the reference device:
+//   ptxsim_device [--all] [--speed] [--slow] [--filter TEXT]
+// Without --all a part of the list that is quick to interpret. Every finding of the simulator is a failure. --speed
+// also prints how fast each kernel was interpreted.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -71,14 +73,37 @@ int report_findings() {
   return findings.empty() ? 0 : 1;
 }
 
+/// Kernels by the time they took, the slowest last.
+void report_speed() {
+  struct Sum {
+    double lanes = 0, seconds = 0;
+    std::uint64_t launches = 0;
+  };
+  std::map<std::string, Sum> kernels;
+  for (const ptxsim::LaunchRecord& r : ptxsim::simulated_device().launches) {
+    Sum& s = kernels[r.kernel];
+    s.lanes += static_cast<double>(r.counters.lane_instructions);
+    s.seconds += r.seconds;
+    ++s.launches;
+  }
+  std::vector<std::pair<std::string, Sum>> list(kernels.begin(), kernels.end());
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+  for (const auto& [name, s] : list) {
+    std::printf("%8.3f s %6.0f M/s %6llu launches  %.90s\n", s.seconds, s.lanes / 1e6 / s.seconds,
+                static_cast<unsigned long long>(s.launches), name.c_str());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool all = false;
+  bool all = false, speed = false;
   std::vector<char*> rest{argv[0]};
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--all") == 0) {
       all = true;
+    } else if (std::strcmp(argv[i], "--speed") == 0) {
+      speed = true;
     } else {
       rest.push_back(argv[i]);
     }
@@ -88,11 +113,13 @@ int main(int argc, char** argv) {
   const auto device = cuda::make_cuda_backend(0);
   const auto reference = device::make_reference_backend();
   int bad = 0;
+  ptxsim::simulated_device().record_launches = speed;
   if (all || !options.filter.empty()) {
     bad = run(options.filter.c_str(), *device, *reference, options);
   } else {
     options.refusals = false;
     for (const char* filter : quick) bad |= run(filter, *device, *reference, options);
   }
+  if (speed) report_speed();
   return report_findings() | bad;
 }

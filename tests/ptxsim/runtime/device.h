@@ -28,6 +28,7 @@ struct LaunchRecord {
   std::string kernel{};
   LaunchConfig config{};
   Counters counters{};
+  double seconds = 0;  ///< that the interpreter took
 };
 
 /// What programs did besides launching.

@@ -73,11 +73,12 @@ cudaError_t run(const Function& f, dim3 grid, dim3 block, std::size_t shared,
   options.resident_blocks = std::max(1, per_one * s.device.chip.multiprocessors);
   const auto start = std::chrono::steady_clock::now();
   LaunchResult result = launch(*f.kernel, config, parameters, s.memory, s.tracker, options);
-  s.device.calls.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  s.device.calls.seconds += seconds;
   s.device.calls.lane_instructions += result.counters.lane_instructions;
   ++s.device.calls.launches;
   for (Finding& found : result.findings) s.device.findings.push_back(std::move(found));
-  if (s.device.record_launches) s.device.launches.push_back({f.kernel->name, config, std::move(result.counters)});
+  if (s.device.record_launches) s.device.launches.push_back({f.kernel->name, config, std::move(result.counters), seconds});
   if (!result.completed) s.sticky = cudaErrorLaunchFailure;
   return done(result.completed ? cudaSuccess : cudaErrorLaunchFailure);
 }
