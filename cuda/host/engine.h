@@ -30,8 +30,9 @@ class Engine {
   std::uint64_t total_memory() const noexcept { return total_memory_; }
   int multiprocessors() const noexcept { return multiprocessors_; }
 
-  std::mutex turn{};                    ///< steps of one device take turns
-  std::atomic<std::uint64_t> bytes{0};  ///< device and pinned memory held now
+  std::mutex turn{};                     ///< steps of one device take turns
+  std::atomic<std::uint64_t> bytes{0};   ///< device and pinned memory held now
+  std::atomic<std::uint64_t> caches{0};  ///< made so far
 
  private:
   int index_;

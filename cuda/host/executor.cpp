@@ -18,13 +18,13 @@ std::int64_t now_ns() noexcept {
 
 std::int32_t Executor::rows(backend::ValueId id) const noexcept {
   const bool tokens = program_.graph().values[static_cast<std::size_t>(id)].rows == backend::Rows::tokens;
-  return static_cast<std::int32_t>(tokens ? batch_.tokens.size() : batch_.output_rows.size());
+  return tokens ? shape_.tokens : shape_.outputs;
 }
 
 backend::Status Executor::run() noexcept {
   cudaError_t error = program_.engine().enter();
-  if (error == cudaSuccess) error = space_.step.upload(batch_, program_.graph().states.size(), stream());
-  if (error == cudaSuccess) error = run_ops();
+  if (error == cudaSuccess) error = space_.step.upload(batch_, shape_, program_.graph().states.size(), stream());
+  if (error == cudaSuccess) error = run_all();
   if (error == cudaSuccess && !stopped_) error = fetch_outputs();
   // Whatever was started must end before the caller's memory may go.
   const cudaError_t end = cudaStreamSynchronize(stream());
@@ -40,16 +40,27 @@ backend::Status Executor::run() noexcept {
   return {};
 }
 
-cudaError_t Executor::run_ops() noexcept {
+cudaError_t Executor::run_all() noexcept {
+  if (!shape_.filled) return run_ops(false);
+  stopped_ = stop_.requested();
+  if (stopped_) return cudaSuccess;
+  return space_.graphs.run({shape_, kv_.id()}, stream(), [this] {
+    prepared_ = backend::none;
+    return run_ops(true);
+  });
+}
+
+/// `whole`: not to be stopped half way, since it may be recorded.
+cudaError_t Executor::run_ops(bool whole) noexcept {
   const backend::Graph& graph = program_.graph();
   for (const backend::OpGroup& group : graph.groups) {
-    stopped_ = stop_.requested();
+    stopped_ = !whole && stop_.requested();
     if (stopped_) return cudaSuccess;
     for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
       if (const cudaError_t e = run_op(i); e != cudaSuccess) return e;
       // The head's product is the one that costs: leave it out when only its input is wanted.
       const backend::ValueId out = graph::io_of(graph.ops[static_cast<std::size_t>(i)]).out;
-      if (hidden_only() && out != backend::none && out == graph.hidden) return cudaSuccess;
+      if (shape_.hidden && out != backend::none && out == graph.hidden) return cudaSuccess;
     }
   }
   return cudaSuccess;
@@ -67,10 +78,10 @@ cudaError_t Executor::run_op(std::int32_t index) noexcept {
 
 cudaError_t Executor::fetch_outputs() noexcept {
   const backend::Graph& graph = program_.graph();
-  const backend::ValueId wanted = hidden_only() ? graph.hidden : graph.logits;
+  const backend::ValueId wanted = shape_.hidden ? graph.hidden : graph.logits;
   const std::size_t rows = batch_.output_rows.size();
   if (rows == 0 || wanted == backend::none) return cudaSuccess;
-  const bool values = hidden_only() || outputs_.kind == backend::OutputKind::logits;
+  const bool values = shape_.hidden || outputs_.kind == backend::OutputKind::logits;
   float* to = values ? outputs_.values.data() : space_.logits.at<float>(0);
   const std::size_t bytes = rows * static_cast<std::size_t>(width(wanted)) * sizeof(float);
   return cudaMemcpyAsync(to, data(wanted), bytes, cudaMemcpyDeviceToHost, stream());

@@ -1,4 +1,4 @@
-// One step: op by op in the order of the graph, one or two launches each.
+// One step: op by op in the order of the graph, one or two launches each; or all of them by replaying a recorded step.
 #pragma once
 
 #include <llminfer/backend/backend.hpp>
@@ -13,12 +13,20 @@ class Executor {
  public:
   Executor(const CudaProgram& program, const backend::StepBatch& batch, CudaKvStorage& kv, CudaWorkspace& space,
            const backend::StepOutputs& outputs, const backend::StopFlag& stop, backend::ProfileSink* profile) noexcept
-      : program_(program), batch_(batch), kv_(kv), space_(space), outputs_(outputs), stop_(stop), profile_(profile) {}
+      : program_(program),
+        batch_(batch),
+        kv_(kv),
+        space_(space),
+        outputs_(outputs),
+        stop_(stop),
+        profile_(profile),
+        shape_(shape_of(batch, outputs, program.limits(), program.graph().context, profile != nullptr)) {}
 
   backend::Status run() noexcept;
 
  private:
-  cudaError_t run_ops() noexcept;
+  cudaError_t run_all() noexcept;
+  cudaError_t run_ops(bool whole) noexcept;
   cudaError_t run_op(std::int32_t index) noexcept;
   cudaError_t fetch_outputs() noexcept;
 
@@ -51,7 +59,6 @@ class Executor {
     return program_.graph().weights[static_cast<std::size_t>(id)];
   }
   cudaStream_t stream() const noexcept { return program_.engine().stream(); }
-  bool hidden_only() const noexcept { return outputs_.kind == backend::OutputKind::hidden; }
 
   const CudaProgram& program_;
   const backend::StepBatch& batch_;
@@ -60,6 +67,7 @@ class Executor {
   const backend::StepOutputs& outputs_;
   const backend::StopFlag& stop_;
   backend::ProfileSink* profile_;
+  StepShape shape_;
   backend::ValueId prepared_ = backend::none;  // whose fragments the workspace has
   bool stopped_ = false;
 };

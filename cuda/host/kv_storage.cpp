@@ -27,7 +27,11 @@ std::int64_t kv_page_bytes(const backend::StateGroup& g, backend::KvFormat forma
 
 CudaKvStorage::CudaKvStorage(std::shared_ptr<Engine> engine, std::shared_ptr<const backend::Graph> graph,
                              backend::KvFormat format, std::span<const std::int32_t> pages)
-    : engine_(std::move(engine)), graph_(std::move(graph)), format_(format), pages_(pages.begin(), pages.end()) {
+    : engine_(std::move(engine)),
+      id_(++engine_->caches),
+      graph_(std::move(graph)),
+      format_(format),
+      pages_(pages.begin(), pages.end()) {
   if (pages.size() != graph_->states.size()) {
     core::fail(ErrorCode::invalid_argument, "pages: {} counts for {} state groups", pages.size(),
                graph_->states.size());

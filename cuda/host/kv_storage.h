@@ -26,6 +26,7 @@ class CudaKvStorage final : public backend::KvStorage {
   const char* layout() const noexcept override { return "cuda-1"; }
 
   const backend::Graph* graph() const noexcept { return graph_.get(); }
+  std::uint64_t id() const noexcept { return id_; }  ///< no other cache of the device has or had it
   std::span<const std::int32_t> pages() const noexcept { return pages_; }
   /// Keys (or values) of a layer, for the kernels.
   KvSide side(backend::StateSlot slot, bool values) const noexcept;
@@ -36,6 +37,7 @@ class CudaKvStorage final : public backend::KvStorage {
   backend::Status copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind) const noexcept;
 
   std::shared_ptr<Engine> engine_;
+  std::uint64_t id_;
   std::shared_ptr<const backend::Graph> graph_;
   backend::KvFormat format_;
   std::vector<std::int64_t> page_bytes_{};

@@ -8,6 +8,7 @@
 #include "graph/memory_plan.h"
 #include "host/engine.h"
 #include "host/step_data.h"
+#include "host/step_graphs.h"
 #include "host/weights.h"
 
 namespace llminfer::cuda {
@@ -37,7 +38,8 @@ class CudaWorkspace final : public backend::Workspace {
       : owner_(owner),
         memory(engine, Memory::Kind::device, plan.bytes),
         step(engine, plan.step),
-        logits(engine, Memory::Kind::pinned, plan.logits_bytes) {}
+        logits(engine, Memory::Kind::pinned, plan.logits_bytes),
+        graphs(engine) {}
   const void* owner() const noexcept { return owner_; }
 
  private:
@@ -47,6 +49,7 @@ class CudaWorkspace final : public backend::Workspace {
   Memory memory;
   StepData step;
   Memory logits;
+  StepGraphs graphs;  // of launches that use the memory above
 };
 
 class CudaProgram final : public backend::Program {
@@ -65,6 +68,7 @@ class CudaProgram final : public backend::Program {
   const Engine& engine() const noexcept { return *engine_; }
   const backend::Graph& graph() const noexcept { return *graph_; }
   const WorkspacePlan& plan() const noexcept { return plan_; }
+  const backend::Limits& limits() const noexcept { return limits_; }
   const PlacedWeight& placed(backend::WeightId id) const noexcept {
     return weights_.weights[static_cast<std::size_t>(id)];
   }

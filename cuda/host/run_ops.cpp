@@ -151,10 +151,8 @@ cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
   if (!attention_mma_takes(p.k.type, p.v.type, p.k.width, p.v.width, p.heads / p.kv_heads)) {
     return launch_attention_plain(p, stream());
   }
-  std::int32_t longest = 1;
-  for (const backend::SequenceRange& r : batch_.sequences) longest = std::max(longest, r.start + r.count);
-  if (p.window > 0 && !p.full) longest = std::min(longest, p.window);
-  return launch_attention_mma(p, split_attention(p.tokens, longest), space_.memory.at<float>(program_.plan().partials),
+  const std::int32_t longest = p.window > 0 && !p.full ? std::min(shape_.longest, p.window) : shape_.longest;
+  return launch_attention_mma(p, attention_ranges(p.tokens, longest), space_.memory.at<float>(program_.plan().partials),
                               stream());
 }
 

@@ -19,6 +19,7 @@ StepLayout plan_step(const backend::Graph& graph, const backend::Limits& limits)
   l.positions = place(tokens);
   l.sequence_of = place(tokens);
   l.rows = place(static_cast<std::uint64_t>(limits.outputs));
+  l.longest = place(1);
   l.last = place(sequences);
   for (std::size_t g = 0; g < graph.states.size(); ++g) l.pages_at.push_back(place(sequences));
   const std::uint64_t pages = (static_cast<std::uint64_t>(graph.context) + kv_page - 1) / kv_page;
@@ -32,15 +33,24 @@ StepData::StepData(const std::shared_ptr<Engine>& engine, const StepLayout& layo
       host_(engine, Memory::Kind::pinned, 4 * layout.words),
       device_(engine, Memory::Kind::device, 4 * layout.words) {}
 
-cudaError_t StepData::upload(const backend::StepBatch& batch, std::size_t groups, cudaStream_t stream) noexcept {
-  std::copy(batch.tokens.begin(), batch.tokens.end(), host(layout_.tokens));
-  std::copy(batch.positions.begin(), batch.positions.end(), host(layout_.positions));
-  std::copy(batch.output_rows.begin(), batch.output_rows.end(), host(layout_.rows));
+cudaError_t StepData::upload(const backend::StepBatch& batch, const StepShape& shape, std::size_t groups,
+                             cudaStream_t stream) noexcept {
+  const auto fill = [&](std::uint64_t offset, std::span<const std::int32_t> values, std::int32_t count,
+                        std::int32_t rest) {
+    std::fill(std::copy(values.begin(), values.end(), host(offset)), host(offset) + count, rest);
+  };
+  fill(layout_.tokens, batch.tokens, shape.tokens, 0);
+  fill(layout_.positions, batch.positions, shape.tokens, -1);
+  fill(layout_.sequence_of, {}, shape.tokens, 0);
+  fill(layout_.rows, batch.output_rows, shape.outputs, 0);
   const std::size_t sequences = batch.sequences.size();
+  std::int32_t& longest = *host(layout_.longest);
+  longest = 1;
   for (std::size_t s = 0; s < sequences; ++s) {
     const backend::SequenceRange& r = batch.sequences[s];
     std::fill_n(host(layout_.sequence_of) + r.first, r.count, static_cast<std::int32_t>(s));
     host(layout_.last)[s] = r.start + r.count - 1;
+    longest = std::max(longest, r.start + r.count);
   }
   std::int32_t* pages = host(layout_.pages);
   std::int32_t used = 0;
@@ -65,6 +75,7 @@ KvStep StepData::of_group(std::int32_t group) const noexcept {
   s.last = device_.at<std::int32_t>(4 * layout_.last);
   s.pages = device_.at<std::int32_t>(4 * layout_.pages);
   s.pages_at = device_.at<std::int32_t>(4 * layout_.pages_at[static_cast<std::size_t>(group)]);
+  s.longest = device_.at<std::int32_t>(4 * layout_.longest);
   return s;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/engine.h"
+#include "host/step_shape.h"
 #include "kernels/kv_layout.h"
 
 namespace llminfer::cuda {
@@ -17,6 +18,7 @@ struct StepLayout {
   std::uint64_t positions = 0;
   std::uint64_t sequence_of = 0;
   std::uint64_t rows = 0;
+  std::uint64_t longest = 0;
   std::uint64_t last = 0;
   std::vector<std::uint64_t> pages_at{};  ///< per state group
   std::uint64_t pages = 0;                ///< of all groups, packed
@@ -30,8 +32,10 @@ class StepData {
  public:
   StepData(const std::shared_ptr<Engine>& engine, const StepLayout& layout);
 
-  /// Starts the copy of a checked batch. Allocates nothing.
-  cudaError_t upload(const backend::StepBatch& batch, std::size_t groups, cudaStream_t stream) noexcept;
+  /// Starts the copy of a checked batch, filled up to its shape: with token 0 at a negative position, and the first row
+  /// as output. Allocates nothing.
+  cudaError_t upload(const backend::StepBatch& batch, const StepShape& shape, std::size_t groups,
+                     cudaStream_t stream) noexcept;
 
   const std::int32_t* tokens() const noexcept { return device_.at<std::int32_t>(4 * layout_.tokens); }
   const std::int32_t* positions() const noexcept { return device_.at<std::int32_t>(4 * layout_.positions); }

@@ -148,9 +148,14 @@ struct Output {
   }
 };
 
+/// A multiple of 64. One page more than there are keys: a range starts at the page of its first key.
+__device__ int keys_of_range(const AttentionParams& p, int ranges) {
+  const int longest = p.window > 0 && !p.full ? min(*p.step.longest, p.window) : *p.step.longest;
+  return ((longest + kv_page + ranges - 1) / ranges + 63) / 64 * 64;
+}
+
 template <int D>
-__global__ void __launch_bounds__(threads)
-    attention_mma_kernel(AttentionParams p, AttentionSplit split, float* partials) {
+__global__ void __launch_bounds__(threads) attention_mma_kernel(AttentionParams p, int ranges, float* partials) {
   __shared__ float merged[16][D + 4];
   __shared__ float warp_best[warps][16], warp_total[warps][16];
   const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y),
@@ -160,10 +165,17 @@ __global__ void __launch_bounds__(threads)
   const int group = p.heads / p.kv_heads;
   const int sequence = p.step.sequence_of[token], position = p.step.positions[token];
   const int last_seen = p.full ? p.step.last[sequence] : position;
+  if (position < 0) {
+    if (ranges > 1) return;  // the merge does it
+    float* to = p.out + (static_cast<std::int64_t>(token) * p.heads + kv_head * group) * D;
+    for (int i = static_cast<int>(threadIdx.x); i < group * D; i += threads) to[i] = 0;
+    return;
+  }
   const int first_seen = p.window > 0 ? max(0, position - p.window + 1) : 0;
   // Ranges start at whole pages.
-  const int start = first_seen / kv_page * kv_page + range * split.keys;
-  const int end = min(last_seen + 1, start + split.keys);
+  const int keys = keys_of_range(p, ranges);
+  const int start = first_seen / kv_page * kv_page + range * keys;
+  const int end = min(last_seen + 1, start + keys);
   const std::int32_t* pages = p.step.pages + p.step.pages_at[sequence];
 
   const Query<D> q = load_query<D>(p, token, kv_head, group, g, t);
@@ -259,13 +271,13 @@ __global__ void __launch_bounds__(threads)
     for (int w = 0; w < warps; ++w) best = fmaxf(best, warp_best[w][row]);
     for (int w = 0; w < warps; ++w) total += warp_total[w][row] * fade_of(warp_best[w][row], best);
     const float value = merged[row][column];
-    if (split.ranges == 1) {
+    if (ranges == 1) {
       const float sink = p.sinks != nullptr ? p.sinks[head] : -INFINITY;
       const float top = fmaxf(best, sink);
       total = total * fade_of(best, top) + fade_of(sink, top);
       p.out[(static_cast<std::int64_t>(token) * p.heads + head) * D + column] = value * fade_of(best, top) / total;
     } else {
-      float* to = partials + ((static_cast<std::int64_t>(token) * split.ranges + range) * p.heads + head) * (D + 2);
+      float* to = partials + ((static_cast<std::int64_t>(token) * ranges + range) * p.heads + head) * (D + 2);
       to[2 + column] = value;
       if (column == 0) {
         to[0] = best;
@@ -277,65 +289,64 @@ __global__ void __launch_bounds__(threads)
 
 /// One block a (head, token): ranges in order.
 __global__ void __launch_bounds__(threads)
-    attention_merge_kernel(AttentionParams p, AttentionSplit split, const float* partials) {
+    attention_merge_kernel(AttentionParams p, int ranges, const float* partials) {
   const int head = static_cast<int>(blockIdx.x), token = static_cast<int>(blockIdx.y), width = p.v.width;
+  if (p.step.positions[token] < 0) {
+    float* to = p.out + (static_cast<std::int64_t>(token) * p.heads + head) * width;
+    for (int i = static_cast<int>(threadIdx.x); i < width; i += threads) to[i] = 0;
+    return;
+  }
   const std::int64_t step = static_cast<std::int64_t>(p.heads) * (width + 2);
-  const float* from = partials + (static_cast<std::int64_t>(token) * split.ranges * p.heads + head) * (width + 2);
+  const float* from = partials + (static_cast<std::int64_t>(token) * ranges * p.heads + head) * (width + 2);
   const float sink = p.sinks != nullptr ? p.sinks[head] : -INFINITY;
   float best = sink;
-  for (int r = 0; r < split.ranges; ++r) best = fmaxf(best, from[r * step]);
+  for (int r = 0; r < ranges; ++r) best = fmaxf(best, from[r * step]);
   float total = fade_of(sink, best);
-  for (int r = 0; r < split.ranges; ++r) total += from[r * step + 1] * fade_of(from[r * step], best);
+  for (int r = 0; r < ranges; ++r) total += from[r * step + 1] * fade_of(from[r * step], best);
   for (int column = static_cast<int>(threadIdx.x); column < width; column += threads) {
     float sum = 0;
-    for (int r = 0; r < split.ranges; ++r) sum += from[r * step + 2 + column] * fade_of(from[r * step], best);
+    for (int r = 0; r < ranges; ++r) sum += from[r * step + 2 + column] * fade_of(from[r * step], best);
     p.out[(static_cast<std::int64_t>(token) * p.heads + head) * width + column] = sum / total;
   }
 }
 
 template <int D>
-void launch_for(const AttentionParams& p, const AttentionSplit& split, float* partials, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.kv_heads),
-                  static_cast<unsigned>(split.ranges));
-  attention_mma_kernel<D><<<grid, threads, 0, stream>>>(p, split, partials);
+void launch_for(const AttentionParams& p, std::int32_t ranges, float* partials, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(ranges));
+  attention_mma_kernel<D><<<grid, threads, 0, stream>>>(p, ranges, partials);
 }
 
 }  // namespace
 
-AttentionSplit split_attention(std::int32_t tokens, std::int32_t longest) {
+std::int32_t attention_ranges(std::int32_t tokens, std::int32_t longest) {
   constexpr std::int32_t least = attention_least_keys;
-  AttentionSplit s;
-  s.ranges = std::max(1, std::min(attention_max_partials / std::max(1, tokens), (longest + least - 1) / least));
-  // One page more: a range starts at the page of its first key.
-  s.keys = ((longest + kv_page + s.ranges - 1) / s.ranges + 63) / 64 * 64;
-  return s;
+  return std::max(1, std::min(attention_max_partials / std::max(1, tokens), (longest + least - 1) / least));
 }
 
-cudaError_t launch_attention_mma(const AttentionParams& p, const AttentionSplit& split, float* partials,
-                                 cudaStream_t stream) {
+cudaError_t launch_attention_mma(const AttentionParams& p, std::int32_t ranges, float* partials, cudaStream_t stream) {
   if (p.tokens == 0) return cudaSuccess;
   if (p.kv_heads == 0 || !attention_mma_takes(p.k.type, p.v.type, p.k.width, p.v.width, p.heads / p.kv_heads)) {
     return cudaErrorInvalidValue;
   }
   switch (p.k.width) {
     case 64:
-      launch_for<64>(p, split, partials, stream);
+      launch_for<64>(p, ranges, partials, stream);
       break;
     case 80:
-      launch_for<80>(p, split, partials, stream);
+      launch_for<80>(p, ranges, partials, stream);
       break;
     case 96:
-      launch_for<96>(p, split, partials, stream);
+      launch_for<96>(p, ranges, partials, stream);
       break;
     case 128:
-      launch_for<128>(p, split, partials, stream);
+      launch_for<128>(p, ranges, partials, stream);
       break;
     default:
-      launch_for<256>(p, split, partials, stream);
+      launch_for<256>(p, ranges, partials, stream);
   }
-  if (const cudaError_t e = cudaGetLastError(); e != cudaSuccess || split.ranges == 1) return e;
+  if (const cudaError_t e = cudaGetLastError(); e != cudaSuccess || ranges == 1) return e;
   attention_merge_kernel<<<dim3(static_cast<unsigned>(p.heads), static_cast<unsigned>(p.tokens)), threads, 0, stream>>>(
-      p, split, partials);
+      p, ranges, partials);
   return cudaGetLastError();
 }
 

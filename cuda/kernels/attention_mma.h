@@ -15,20 +15,14 @@ inline bool attention_mma_takes(KvType k, KvType v, std::int32_t k_width, std::i
   return k == KvType::f16 && v == KvType::f16 && k_width == v_width && width && group <= 16;
 }
 
-/// How a step's keys are divided.
-struct AttentionSplit {
-  std::int32_t ranges = 1;  ///< of each query
-  std::int32_t keys = 0;    ///< of a range, a multiple of 64
-};
-
 /// Keys that are worth a block of their own.
 constexpr std::int32_t attention_least_keys = 256;
 
 /// The most (token, range) pairs that the room for partial results has to hold.
 constexpr std::int32_t attention_max_partials = 1024;
 
-/// `longest`: keys that the query with the most of them sees.
-AttentionSplit split_attention(std::int32_t tokens, std::int32_t longest);
+/// Ranges of each query. `longest`: keys that the query with the most of them sees, or more.
+std::int32_t attention_ranges(std::int32_t tokens, std::int32_t longest);
 
 /// Floats of the room for partial results: for each (token, range, head) maximum, sum and `width` values.
 inline std::int64_t attention_partial_floats(std::int64_t tokens, std::int64_t context, std::int64_t heads,
@@ -37,8 +31,9 @@ inline std::int64_t attention_partial_floats(std::int64_t tokens, std::int64_t c
   return (pairs < attention_max_partials ? pairs : attention_max_partials) * heads * (width + 2);
 }
 
-/// `partials`: that many floats; unused where split.ranges is 1.
-cudaError_t launch_attention_mma(const AttentionParams& params, const AttentionSplit& split, float* partials,
+/// The keys of a range follow from the step's longest sequence, on the GPU: a launch that was recorded serves steps of
+/// other lengths. `partials`: that many floats; unused where `ranges` is 1.
+cudaError_t launch_attention_mma(const AttentionParams& params, std::int32_t ranges, float* partials,
                                  cudaStream_t stream);
 
 }  // namespace llminfer::cuda

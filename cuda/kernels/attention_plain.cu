@@ -28,6 +28,10 @@ __global__ void __launch_bounds__(32) attention_plain_kernel(AttentionParams p) 
   const int first = p.window > 0 ? max(0, position - p.window + 1) : 0;
   const std::int32_t* pages = p.step.pages + p.step.pages_at[sequence];
   const std::int64_t row = static_cast<std::int64_t>(token) * p.heads + head;
+  if (position < 0) {
+    for (int i = lane; i < p.v.width; i += 32) p.out[row * p.v.width + i] = 0;
+    return;
+  }
   for (int i = lane; i < p.k.width; i += 32) q[i] = p.q[row * p.k.width + i];
   __syncwarp();
 

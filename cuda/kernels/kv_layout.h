@@ -42,11 +42,12 @@ struct KvSide {
 
 /// The step's sequences, as attention and cache writes see them. All of one state group.
 struct KvStep {
-  const std::int32_t* positions = nullptr;    ///< [tokens]
+  const std::int32_t* positions = nullptr;    ///< [tokens]; negative: a row without a token, which fills the batch up
   const std::int32_t* sequence_of = nullptr;  ///< [tokens]
   const std::int32_t* last = nullptr;         ///< [sequences]: position of a sequence's last token in this step
   const std::int32_t* pages = nullptr;        ///< page numbers of all sequences
   const std::int32_t* pages_at = nullptr;     ///< [sequences]: where a sequence's pages start in `pages`
+  const std::int32_t* longest = nullptr;      ///< [1]: keys of the longest sequence
 };
 
 }  // namespace llminfer::cuda

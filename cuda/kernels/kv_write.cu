@@ -47,6 +47,7 @@ __global__ void __launch_bounds__(32) kv_write_kernel(KvWriteParams p) {
   const int head = static_cast<int>(blockIdx.x), token = static_cast<int>(blockIdx.y);
   const int lane = static_cast<int>(threadIdx.x);
   const int position = p.step.positions[token];
+  if (position < 0) return;
   const std::int32_t* pages = p.step.pages + p.step.pages_at[p.step.sequence_of[token]];
   std::uint8_t* block = kv_block(p.side, pages, position, head);
   const int width = p.side.width, row = position % kv_page;

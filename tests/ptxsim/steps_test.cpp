@@ -1,0 +1,225 @@
+// Steps of a whole decoder on the CUDA device: those that are recorded and replayed give the bits of those whose
+// launches are made one by one, and cost the host few calls.
+#include <cmath>
+#include <cstring>
+
+#include "catch.h"
+#include "host/cuda_backend.h"
+#include "ops/cases/case_builder.h"
+#include "runtime/device.h"
+
+namespace ptxsim::tests {
+namespace {
+
+using namespace llminfer;  // NOLINT(google-build-using-namespace): a test
+using backend::none;
+using backend::ValueId;
+
+constexpr std::int32_t width = 128, head = 64, kv_width = 64, layers = 2, vocabulary = 80, sequences = 9;
+
+ValueId product(op_cases::CaseBuilder& b, ValueId in, std::int32_t out) {
+  const std::int32_t columns = b.width(in);
+  return b.add(backend::MatMul{in, b.weight(WeightType::q4_0, columns, out, 1, 1.0 / std::sqrt(columns)), none, none},
+               in, out);
+}
+ValueId norm(op_cases::CaseBuilder& b, ValueId in) {
+  return b.add(backend::RmsNorm{in, b.vector(width, 1.0, 0.2), none, width, 1e-5F}, in, width);
+}
+
+/// One layer: two query heads on one KV head, a gated feed-forward part.
+ValueId layer(op_cases::CaseBuilder& b, ValueId x, bool last) {
+  const ValueId h = norm(b, x);
+  const auto rope = [&](ValueId in, std::int32_t heads) {
+    return b.add(backend::Rope{in, none, 0, heads, head, backend::RopePairing::half}, in, b.width(in));
+  };
+  const ValueId q = rope(product(b, h, width), 2), k = rope(product(b, h, kv_width), 1), v = product(b, h, kv_width);
+  backend::PagedAttention attention;
+  attention.slot = b.state(0, 1, head, head);
+  b.push(backend::KvWrite{k, v, attention.slot});
+  attention.q = q;
+  attention.heads = 2;
+  attention.scale = 0.125F;
+  ValueId a = b.add(attention, q, width);
+  if (last) {
+    a = b.gather(a);
+    x = b.gather(x);
+  }
+  x = b.add(backend::Add{x, product(b, a, width), none}, x, width);
+  const ValueId f = norm(b, x);
+  backend::GatedActivation act;
+  act.gate = product(b, f, 2 * width);
+  act.up = product(b, f, 2 * width);
+  const ValueId down = product(b, b.add(act, act.gate, 2 * width), width);
+  return b.add(backend::Add{x, down, none}, x, width);
+}
+
+op_cases::OpCase decoder() {
+  op_cases::CaseBuilder b("steps");
+  b.graph().vocabulary = vocabulary;
+  backend::Embed embed;
+  embed.weight = b.weight(WeightType::q4_0, width, vocabulary, 1, 1.0);
+  embed.out = b.value(backend::Rows::tokens, width);
+  b.push(embed);
+  backend::RopeTable table;
+  for (int i = 0; i < head / 2; ++i)
+    table.inverse_frequency.push_back(std::pow(10000.0F, -2.0F * static_cast<float>(i) / head));
+  b.graph().rope_tables.push_back(table);
+  ValueId x = embed.out;
+  for (int l = 0; l < layers; ++l) x = layer(b, x, l + 1 == layers);
+  const ValueId last = norm(b, x);
+  b.graph().hidden = last;
+  b.graph().context = 64;
+  return b.finish(b.add(backend::MatMul{last, embed.weight, none, none}, last, vocabulary), 1);
+}
+
+class Weights final : public backend::WeightReader {
+ public:
+  explicit Weights(const op_cases::OpCase& c) : case_(c) {}
+  Result<void> read_rows(backend::WeightId id, std::int64_t first, std::int64_t count,
+                         std::span<std::byte> out) const override {
+    const auto row = out.size() / static_cast<std::size_t>(count);
+    std::memcpy(out.data(), case_.weights[static_cast<std::size_t>(id)].data() + static_cast<std::size_t>(first) * row,
+                out.size());
+    return {};
+  }
+
+ private:
+  const op_cases::OpCase& case_;
+};
+
+/// Asks for every op's time, so that launches are made one by one.
+struct Watch final : backend::ProfileSink {
+  void on_span(const backend::OpSpan&) noexcept override { ++spans; }
+  int spans = 0;
+};
+
+/// A workspace and a cache, with sequences that grow.
+class Run {
+ public:
+  explicit Run(const backend::Program& program)
+      : program_(program),
+        space_(program.workspace().value()),
+        kv_(program.make_kv({KvType::f16, KvType::f16}, std::vector<std::int32_t>{pages}).value()) {}
+
+  /// `count` tokens for each of the first `n` sequences; every last token comes out.
+  std::vector<float> step(std::int32_t n, std::int32_t count, backend::ProfileSink* profile,
+                          backend::OutputKind kind = backend::OutputKind::logits) {
+    std::vector<Token> tokens;
+    std::vector<std::int32_t> positions, outputs, page_numbers;
+    std::vector<backend::SequenceRange> ranges;
+    std::vector<backend::PageTable> tables;
+    for (std::int32_t s = 0; s < sequences; ++s) {
+      for (std::int32_t p = 0; p < pages_each; ++p) page_numbers.push_back((s * pages_each + p) * 7 % pages);
+    }
+    for (std::int32_t s = 0; s < n; ++s) {
+      std::int32_t& length = length_[static_cast<std::size_t>(s)];
+      ranges.push_back({s * count, count, length, 0});
+      for (std::int32_t i = 0; i < count; ++i) {
+        tokens.push_back((s * 31 + (length + i) * 7 + 3) % vocabulary);
+        positions.push_back(length + i);
+      }
+      length += count;
+      outputs.push_back(static_cast<std::int32_t>(tokens.size()) - 1);
+      tables.push_back({page_numbers.data() + s * pages_each, pages_each});
+    }
+    const std::int32_t columns = kind == backend::OutputKind::hidden ? width : vocabulary;
+    std::vector<float> out(static_cast<std::size_t>(n * columns));
+    backend::StepOutputs to;
+    to.kind = kind;
+    to.values = out;
+    const backend::Status status =
+        program_.run({tokens, positions, ranges, tables, outputs}, *kv_, *space_, to, stop_, profile);
+    INFO((status.message != nullptr ? status.message : ""));
+    CHECK(status.ok());
+    return out;
+  }
+  std::vector<std::byte> cache() const {
+    std::vector<std::byte> all;
+    std::vector<std::byte> page(kv_->page_bytes(0));
+    for (std::int32_t p = 0; p < pages; ++p) {
+      CHECK(kv_->read_page(0, p, page).ok());
+      all.insert(all.end(), page.begin(), page.end());
+    }
+    return all;
+  }
+
+ private:
+  static constexpr std::int32_t pages_each = 2, pages = 23;  // no multiple of 7
+  const backend::Program& program_;
+  std::unique_ptr<backend::Workspace> space_;
+  std::unique_ptr<backend::KvStorage> kv_;
+  backend::StopFlag stop_;
+  std::array<std::int32_t, sequences> length_{};
+};
+
+struct Device {
+  Device() {
+    backend::CompileOptions options;
+    options.limits = {36, sequences, sequences};
+    program = cuda::make_cuda_backend(0)->compile(the_case.graph, Weights(the_case), options).value();
+  }
+  op_cases::OpCase the_case = decoder();
+  std::shared_ptr<const backend::Program> program;
+};
+
+void no_findings() {
+  for (const Finding& f : simulated_device().findings) FAIL_CHECK(name_of(f.check) << " " << f.source << " " << f.text);
+  simulated_device().findings.clear();
+}
+
+}  // namespace
+
+TEST_CASE("recorded steps give the bits of single launches and write no other cache rows") {
+  const Device d;
+  Run recorded(*d.program), single(*d.program);
+  Watch watch;
+  CHECK(recorded.step(sequences, 4, nullptr) == single.step(sequences, 4, &watch));
+  CHECK(watch.spans == static_cast<int>(d.the_case.graph->ops.size()));
+  const std::uint64_t before = simulated_device().calls.graph_launches;
+  // Batches of 1 to 9: buckets of 1, 2, 4, 8 and, at the limit, 9.
+  std::uint64_t replays = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (const std::int32_t n : {1, 2, 3, 5, 9, 4}) {
+      INFO("round " << round << ", " << n << " sequences");
+      CHECK(recorded.step(n, 1, nullptr) == single.step(n, 1, &watch));
+      if (round > 0 || n == 4) ++replays;
+    }
+  }
+  CHECK(simulated_device().calls.graph_launches - before == replays);
+  CHECK(recorded.step(3, 1, nullptr, backend::OutputKind::hidden) ==
+        single.step(3, 1, &watch, backend::OutputKind::hidden));
+  CHECK(recorded.cache() == single.cache());
+  no_findings();
+}
+
+TEST_CASE("a replayed step costs one graph launch, one wait and no allocation") {
+  const Device d;
+  Run run(*d.program);
+  run.step(sequences, 2, nullptr);
+  for (int i = 0; i < 2; ++i) run.step(3, 1, nullptr);
+  const CallCounts before = simulated_device().calls;
+  run.step(4, 1, nullptr);
+  const CallCounts after = simulated_device().calls;
+  CHECK(after.graph_launches - before.graph_launches == 1);
+  CHECK(after.blocking - before.blocking == 1);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.copies - before.copies == 2);
+  // 17 an inner layer: two norms, four fragments, seven products, two rotations, two cache writes, attention, ...
+  WARN(after.launches - before.launches << " launches for " << layers << " layers");
+  CHECK(after.launches - before.launches <= 22 * layers + 6);
+  no_findings();
+}
+
+TEST_CASE("a recorded step is not replayed on another cache") {
+  const Device d;
+  Run first(*d.program);
+  first.step(2, 3, nullptr);
+  for (int i = 0; i < 3; ++i) first.step(2, 1, nullptr);
+  Run second(*d.program), again(*d.program);
+  CHECK(second.step(2, 3, nullptr) == again.step(2, 3, nullptr));
+  Watch watch;
+  for (int i = 0; i < 3; ++i) CHECK(second.step(2, 1, nullptr) == again.step(2, 1, &watch));
+  no_findings();
+}
+
+}  // namespace ptxsim::tests
