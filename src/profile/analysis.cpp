@@ -46,6 +46,7 @@ std::vector<OpSummary> summed(const PhaseTotals& totals, std::size_t ops,
     at->second.add(totals, i);
   }
   std::vector<OpSummary> out;
+  out.reserve(found.size());
   for (auto& [name, adder] : found) out.push_back(adder.take(name));
   if (by_time) {
     std::stable_sort(out.begin(), out.end(),

@@ -87,6 +87,7 @@ class BatchEngine {
   void plan() noexcept;
   void apply_plan(Clock::time_point now) noexcept;
   bool swap_out(BatchRequest& request) noexcept;
+  bool take_idle_slots(const BatchRequest& request) noexcept;
   void swap_in(BatchRequest& request) noexcept;
   void build_step() noexcept;
   Shortage::Kind reserve(Sequence& sequence) noexcept;

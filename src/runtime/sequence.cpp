@@ -211,20 +211,6 @@ void Sequence::evict() noexcept {
   for (std::size_t g = 0; g < tables_.size(); ++g) give_back(g);
 }
 
-Shortage Sequence::resume(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept {
-  const std::int32_t end = pages_for(computed);
-  for (std::size_t g = 0; g < tables_.size(); ++g) {
-    const std::int64_t needed = end - given_back[g];
-    if (needed > pool_->pages(g).free()) return {Shortage::Kind::pages, needed, pool_->pages(g).free()};
-  }
-  for (std::size_t g = 0; g < tables_.size(); ++g) {
-    begin_behind(g, given_back[g]);
-    extend(g, end);
-  }
-  computed_ = computed;
-  return {};
-}
-
 Shortage Sequence::recompute_last() noexcept {
   trim();
   const Shortage shortage = own_last_pages(size());

@@ -83,11 +83,6 @@ class Sequence {
   /// (mutex) Gives all pages back; the tokens stay, uncomputed. at_step only.
   void evict() noexcept;
 
-  /// (mutex) The other way, for an evicted sequence whose pages were kept elsewhere: takes pages for the first
-  /// `computed` tokens, of group g from entry given_back[g] of its table on, and counts them as computed; what stands
-  /// in them is the caller's to write. On a shortage nothing has changed. at_step only.
-  Shortage resume(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept;
-
   /// (mutex) Gives back pages behind the history, which rewind() leaves in the table at_step; without its window the
   /// history is uncomputed from then on.
   void trim() noexcept;
@@ -122,9 +117,9 @@ class Sequence {
   PageCounts prefix_in_use() noexcept;
 
   /// (mutex) Takes new pages where a saved (or swapped out) sequence had some and marks `computed` tokens as computed:
-  /// group g's table has pages from entry given_back[g] on, as those of the saved one had, and further ones for the
-  /// tokens to compute. The history must be there, nothing of it computed, and pages shared with nobody. Contents are
-  /// the caller's to write before anything else is done. On a shortage nothing has changed.
+  /// group g's table has pages from entry given_back[g] on, as those of the saved one had; at_append further ones for
+  /// the tokens to compute. The history must be there, nothing of it computed, and pages shared with nobody. Contents
+  /// are the caller's to write before anything else is done. On a shortage nothing has changed.
   Shortage restore(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept;
 
   /// Empty, or what is wrong with tables and counts. For tests.

@@ -97,8 +97,9 @@ PageCounts Sequence::prefix_in_use() noexcept {
 Shortage Sequence::restore(std::int32_t computed, std::span<const std::int32_t> given_back) noexcept {
   const std::int32_t before = computed_;
   computed_ = computed;
+  const std::int32_t tokens = paging_ == Paging::at_append ? size() : computed;
   for (std::size_t g = 0; g < tables_.size(); ++g) {
-    const std::int64_t needed = target(g, size()) - given_back[g];
+    const std::int64_t needed = target(g, tokens) - given_back[g];
     const std::int64_t room = std::int64_t{pool_->pages(g).free()} + static_cast<std::int64_t>(tables_[g].size());
     if (needed <= room) continue;
     computed_ = before;
@@ -109,7 +110,7 @@ Shortage Sequence::restore(std::int32_t computed, std::span<const std::int32_t> 
       give_back(g);
       begin_behind(g, given_back[g]);
     }
-    extend(g, target(g, size()));
+    extend(g, target(g, tokens));
   }
   return {};
 }

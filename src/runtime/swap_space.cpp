@@ -40,9 +40,17 @@ std::span<std::byte> SwapSpace::slot(std::size_t group, std::int32_t index) noex
 }
 
 bool SwapSpace::fits(const Sequence& sequence) const noexcept {
-  if (data_.empty() || sequence.usable() == 0) return false;
+  if (!would_fit(sequence)) return false;
   for (std::size_t g = 0; g < slots_.size(); ++g) {
     if (pages(sequence, g) > slots_[g].free()) return false;
+  }
+  return true;
+}
+
+bool SwapSpace::would_fit(const Sequence& sequence) const noexcept {
+  if (data_.empty() || sequence.usable() == 0) return false;
+  for (std::size_t g = 0; g < slots_.size(); ++g) {
+    if (pages(sequence, g) > slots_[g].size()) return false;
   }
   return true;
 }
@@ -73,7 +81,7 @@ bool SwapSpace::keep(Sequence& sequence, Kept& kept) noexcept {
 }
 
 Shortage SwapSpace::bring_back(Sequence& sequence, Kept& kept) noexcept {
-  const Shortage shortage = sequence.resume(kept.computed, kept.given_back);
+  const Shortage shortage = sequence.restore(kept.computed, kept.given_back);
   if (shortage.kind != Shortage::Kind::none) return shortage;
   for (std::size_t g = 0; g < slots_.size(); ++g) {
     for (std::size_t i = 0; i < kept.slots[g].size(); ++i) {

@@ -53,6 +53,8 @@ class SwapSpace {
 
   /// Whether the computed pages of the sequence would fit now.
   bool fits(const Sequence& sequence) const noexcept;
+  /// Whether they would if nothing else was kept.
+  bool would_fit(const Sequence& sequence) const noexcept;
   std::uint64_t bytes(const Sequence& sequence) const noexcept;
 
   /// Copies the computed pages here and evicts the sequence. False: the device could not; nothing is kept.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "api/batcher_body.h"
 #include "api/session_body.h"
 #include "batcher_fixture.h"
 #include "catch.h"
@@ -115,6 +116,41 @@ TEST_CASE("a client that never reads pauses itself alone") {
   }
   unread.clear();
   CHECK(all_pages_back(batcher));
+}
+
+TEST_CASE("a client that never reads keeps no other from the memory for swapped pages") {
+  const Model model = open_tiny();
+  BatcherOptions options = small(model, 6);
+  options.pieces_ahead = 1;
+  options.swap_bytes = tests::kv_bytes(model, 6);
+  Batcher batcher(
+      std::make_shared<Batcher::Body>(model, options, std::make_shared<const runtime::SteadyClock>(), true));
+  const std::vector<Token> unread_prompt = some_tokens(70, 16);
+  Generator unread = batcher.submit(ready_session(batcher, unread_prompt), random_options(20, 9)).value();
+  while (batcher.stats().generated_tokens < 2) std::this_thread::yield();
+
+  // Pushes it out into three of the six slots, and is then pushed out itself, with five pages.
+  std::atomic<int> tokens{0}, ends{0};
+  const auto on_end = [&](Result<Outcome> outcome, Session) { ends += outcome && outcome->new_tokens == 20 ? 1 : 100; };
+  GenerateOptions urgent = random_options(20, 3);
+  urgent.priority = 5;
+  const auto on_piece = [&](const Piece&) {
+    if (++tokens == 5) {
+      static_cast<void>(batcher.submit(
+          ready_session(batcher, some_tokens(150, 16, 3)), urgent, [](const Piece&) { return true; }, on_end));
+    }
+    return true;
+  };
+  static_cast<void>(
+      batcher.submit(ready_session(batcher, some_tokens(150, 16)), random_options(20, 2), on_piece, on_end));
+  while (ends < 2) std::this_thread::yield();
+  CHECK(ends == 2);
+  CHECK(batcher.stats().swapped_out == 2);
+  CHECK(batcher.stats().swapped_in == 1);
+
+  std::vector<Token> got = unread_prompt;
+  while (const Piece* piece = unread.next().value()) got.push_back(piece->token);
+  CHECK(got == alone(model, unread_prompt, random_options(20, 9)).history);
 }
 
 TEST_CASE("the queue has its bound") {
