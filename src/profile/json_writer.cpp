@@ -33,7 +33,7 @@ void JsonWriter::begin(std::string_view key) {
   first_ = false;
   if (depth_ > 0) {
     out_ += '\n';
-    out_.append(static_cast<std::size_t>(2 * depth_), ' ');
+    out_.append(2 * static_cast<std::size_t>(depth_), ' ');
   }
   if (key.empty()) return;
   quoted(key);
@@ -51,7 +51,7 @@ void JsonWriter::close(char bracket) {
   --depth_;
   if (!first_) {
     out_ += '\n';
-    out_.append(static_cast<std::size_t>(2 * depth_), ' ');
+    out_.append(2 * static_cast<std::size_t>(depth_), ' ');
   }
   out_ += bracket;
   first_ = false;

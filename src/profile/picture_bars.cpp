@@ -40,14 +40,16 @@ void bar(Svg& svg, double y, const std::vector<Slice>& slices) {
 }
 
 double legend_height(std::size_t slices) {
-  return legend_row * static_cast<double>((slices + legend_columns - 1) / legend_columns);
+  const std::size_t rows = (slices + legend_columns - 1) / legend_columns;
+  return legend_row * static_cast<double>(rows);
 }
 
 void legend(Svg& svg, double y, const std::vector<Slice>& slices) {
   constexpr double column = (right - left) / legend_columns;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const double x = left + column * static_cast<double>(i % legend_columns);
-    const double row = y + legend_row * static_cast<double>(i / legend_columns);
+    const std::size_t rows_before = i / legend_columns;
+    const double row = y + legend_row * static_cast<double>(rows_before);
     svg.rect(x, row, 14, 14, svg.fill(slices[i].fill));
     svg.text(x + 20, row + 12, fmt::format("{} {}", slices[i].name, slices[i].label), Anchor::start,
              "font-size=\"12\"");

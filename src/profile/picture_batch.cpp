@@ -35,7 +35,9 @@ std::string batch_picture(const ProfileReport& report) {
   const double last = std::log2(report.batches.back().sequences);
   const auto x = [&](double n) { return left + std::log2(n) / last * (right - left); };
   const auto y = [&](double rate) { return bottom - rate / ceiling * (bottom - top); };
-  for (double v = 0; v <= ceiling * 1.001; v += tick) {
+  const auto ticks = static_cast<int>(std::lround(ceiling / tick));
+  for (int i = 0; i <= ticks; ++i) {
+    const double v = i * tick;
     svg.line(left, y(v), right, y(v), "stroke=\"#ddd\"");
     svg.text(left - 8, y(v) + 4, fmt::format("{:.0f}", v), Anchor::end);
   }

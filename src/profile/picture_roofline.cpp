@@ -103,8 +103,9 @@ class Roofline {
     const double x = x_.at(at) + 8 * std::sin(angle), y = y_.at(at * gb) - 8 * std::cos(angle);
     svg_.turned(x, y, angle * 180 / 3.141592653589793, label, roof_label);
     const double half = 3.2 * static_cast<double>(label.size());
-    for (double t = -1; t <= 1; t += 0.25) {
-      const double cx = x + t * half * std::cos(angle), cy = y + t * half * std::sin(angle);
+    for (int quarters = -4; quarters <= 4; ++quarters) {
+      const double t = quarters * half / 4;
+      const double cx = x + t * std::cos(angle), cy = y + t * std::sin(angle);
       labels_.push_back({cx - 8, cy - 9, cx + 8, cy + 6});
     }
   }
