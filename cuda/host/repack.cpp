@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "host/fragment_place.h"
+#include "host/repack_super.h"
 #include "quant/iq4.h"
 #include "quant/legacy.h"
 #include "quant/legacy_pack.h"
@@ -102,19 +104,6 @@ const Format* find(WeightType type) noexcept {
   return nullptr;
 }
 
-/// Where an element (row in tile, column in chunk) lies among the fragments of a warp.
-struct Place {
-  std::int64_t lane;
-  std::int64_t step;     // of 16 columns
-  std::int64_t reg;      // register of A
-  std::int64_t element;  // of its pair
-};
-
-Place place_of(std::int64_t row, std::int64_t column) noexcept {
-  const std::int64_t in_step = column % 16;
-  return {row % 8 * 4 + in_step % 8 / 2, column / 16, row / 8 + in_step / 8 * 2, in_step % 2};
-}
-
 /// Calls f(block of the file, levels of the chunk, fifth bits of the chunk, scales of the row, column in the chunk) for
 /// each block of a row.
 template <class Byte, class F>
@@ -124,7 +113,9 @@ void each_block(const FragmentLayout& l, const Format& format, std::int64_t row,
     const std::int64_t chunk = b * 32 / l.chunk;
     Byte* levels = p.levels.data() + tile * l.tile_level_bytes + chunk * 512;
     Byte* high = format.high ? p.high.data() + tile * l.tile_high_bytes + chunk * 128 : nullptr;
-    Byte* scales = p.scales.data() + tile * l.tile_scale_bytes + (b * 8 + in_tile % 8) * format.scale_bytes;
+    const std::int64_t blocks = l.chunk / 32;
+    Byte* scales = p.scales.data() + tile * l.tile_scale_bytes +
+                   ((chunk * 8 + in_tile % 8) * blocks + b % blocks) * format.scale_bytes;
     f(b, levels, high, scales, b * 32 % l.chunk);
   }
 }
@@ -145,20 +136,26 @@ void each_scale(const Format& format, std::int64_t row, Byte* scales, Block32& b
 
 }  // namespace
 
-bool has_fragments(WeightType type) noexcept { return find(type) != nullptr; }
+bool has_fragments(WeightType type) noexcept { return find(type) != nullptr || find_super(type) != nullptr; }
 
 FragmentLayout fragment_layout(WeightType type, std::int64_t rows, std::int64_t columns) noexcept {
-  const Format& format = *find(type);
+  const Format* format = find(type);
+  const SuperFormat* super = find_super(type);
   FragmentLayout l;
   l.type = type;
   l.rows = rows;
   l.columns = columns;
-  l.chunk = format.chunk;
+  l.chunk = super != nullptr ? 64 : format->chunk;
   l.chunks = (columns + l.chunk - 1) / l.chunk;
   l.blocks = l.chunks * l.chunk / 32;
   l.tile_level_bytes = l.chunks * 512;
-  l.tile_high_bytes = format.high ? l.chunks * 128 : 0;
-  l.tile_scale_bytes = l.blocks * 8 * format.scale_bytes;
+  if (super != nullptr) {
+    l.tile_high_bytes = l.chunks * 32 * super->high_bytes;
+    l.tile_scale_bytes = l.chunks / 4 * super_scale_bytes(*super);
+  } else {
+    l.tile_high_bytes = format->high ? l.chunks * 128 : 0;
+    l.tile_scale_bytes = l.blocks * 8 * format->scale_bytes;
+  }
   const std::int64_t tiles = (rows + 15) / 16;
   l.high_at = tiles * l.tile_level_bytes;
   l.scales_at = l.high_at + tiles * l.tile_high_bytes;
@@ -168,6 +165,7 @@ FragmentLayout fragment_layout(WeightType type, std::int64_t rows, std::int64_t 
 
 void repack_rows(const FragmentLayout& l, std::span<const std::byte> file, std::int64_t rows,
                  const Planes<std::byte>& planes) noexcept {
+  if (find_super(l.type) != nullptr) return repack_super_rows(l, file, rows, planes);
   const Format& format = *find(l.type);
   const std::int64_t row_bytes = l.columns / 32 * format.block_bytes;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -179,7 +177,7 @@ void repack_rows(const FragmentLayout& l, std::span<const std::byte> file, std::
                             [](std::byte* to, const void* v, std::size_t n) { std::memcpy(to, v, n); });
                  for (std::int64_t i = 0; i < 32; ++i) {
                    const auto level = static_cast<unsigned>(block.levels[i]);
-                   const Place p = place_of(row % 16, column + i);
+                   const FragmentPlace p = place_of(row % 16, column + i);
                    if (format.chunk == 32) {
                      *at(levels, p.lane * 16 + p.step * 8 + p.reg * 2 + p.element) = static_cast<std::byte>(level);
                      continue;
@@ -197,6 +195,7 @@ void repack_rows(const FragmentLayout& l, std::span<const std::byte> file, std::
 
 void unpack_rows(const FragmentLayout& l, const Planes<const std::byte>& planes, std::int64_t rows,
                  std::span<std::byte> file) noexcept {
+  if (find_super(l.type) != nullptr) return unpack_super_rows(l, planes, rows, file);
   const Format& format = *find(l.type);
   const std::int64_t row_bytes = l.columns / 32 * format.block_bytes;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -208,7 +207,7 @@ void unpack_rows(const FragmentLayout& l, const Planes<const std::byte>& planes,
                  each_scale(format, row, scales, block,
                             [](const std::byte* from, void* v, std::size_t n) { std::memcpy(v, from, n); });
                  for (std::int64_t i = 0; i < 32; ++i) {
-                   const Place p = place_of(row % 16, column + i);
+                   const FragmentPlace p = place_of(row % 16, column + i);
                    const auto bits = [](const std::byte* bytes, std::int64_t byte, std::int64_t shift) {
                      return static_cast<int>(bytes[byte] >> static_cast<unsigned>(shift));
                    };

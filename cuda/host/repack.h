@@ -10,8 +10,9 @@
 //           16 bits further up for the second.
 //   8 bits: a lane's 16 bytes are two steps (32 columns), two words a step: bytes 0 and 1 of the first are register 0's
 //           pair, 2 and 3 register 1's; the second word has registers 2 and 3. Stored plus 128.
-// Scales lie in a plane of their own: for a tile and block of 32 columns, for g of 0 .. 7, those of rows g and g + 8:
-// two halves, then for formats with a minimum two more; MXFP4: two bytes. Rows and columns behind the matrix have scale
+// Scales lie in a plane of their own: for a tile and the columns of a lane's 16 bytes, for g of 0 .. 7, for each block
+// of 32 of these columns, those of rows g and g + 8: two halves, then for formats with a minimum two more; MXFP4: two
+// bytes. Rows and columns behind the matrix have scale
 // 0 (MXFP4: the smallest one, and levels of 0).
 #pragma once
 
@@ -23,10 +24,10 @@
 
 namespace llminfer::cuda {
 
-/// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4.
+/// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4, and those of repack_super.h.
 bool has_fragments(WeightType type) noexcept;
 
-/// Sizes of a repacked matrix: first the levels of all tiles, then (at high_at) their fifth bits, then (at scales_at)
+/// Sizes of a repacked matrix: first the levels of all tiles, then (at high_at) their upper bits, then (at scales_at)
 /// their scales.
 struct FragmentLayout {
   WeightType type = WeightType::q4_0;
@@ -43,7 +44,7 @@ struct FragmentLayout {
   std::int64_t bytes = 0;
 };
 
-/// `type` must have fragments, columns be a multiple of 32.
+/// `type` must have fragments, columns be a multiple of its block.
 FragmentLayout fragment_layout(WeightType type, std::int64_t rows, std::int64_t columns) noexcept;
 
 /// The planes of some tiles.

@@ -5,14 +5,12 @@
 // Limits: columns a multiple of 32. Speed not yet measured.
 #include "kernels/matmul_quant.h"
 
-#include "kernels/mma.cuh"
+#include "kernels/matmul_parts.cuh"
+#include "kernels/matmul_super.h"
 #include "kernels/numbers.cuh"
 
 namespace llminfer::cuda {
 namespace {
-
-constexpr int warps = 8;
-constexpr int threads = 32 * warps;
 
 /// The power of two below the largest value: 1 for rows of zeros and where there is no such number.
 __device__ float row_scale(float largest) {
@@ -59,111 +57,44 @@ __global__ void __launch_bounds__(threads) fragments_kernel(FragmentsParams p) {
     }
     sum += __shfl_xor_sync(0xffffffffU, sum, 1);
     sum += __shfl_xor_sync(0xffffffffU, sum, 2);
-    if (t == 0) p.block_sums[(static_cast<std::int64_t>(blockIdx.x) * p.blocks + b) * 8 + row] = sum;
+    if (t == 0) p.block_sums[block_sum_at(static_cast<int>(blockIdx.x), p.blocks, row, b)] = sum;
   }
 }
 
-/// What a lane holds of a chunk.
-struct Held {
-  uint4 levels;
-  unsigned high;  // fifth bits, where the format has them
-};
-
-__device__ unsigned word_of(const uint4& w, int s) { return s == 0 ? w.x : s == 1 ? w.y : s == 2 ? w.z : w.w; }
-
-/// Four or five bits without a table: level - Zero. 0x6400 | n is the half 1024 + n; n four bits higher counts sixteen
-/// times.
-template <int Zero, bool High>
-struct Plain {
-  static constexpr int chunk = 64;
-  static constexpr bool has_high = High;
-  static constexpr unsigned twice(unsigned half) { return half | half << 16; }
-  static constexpr unsigned base = twice(0x6400U + Zero);        // 1024 + Zero
-  static constexpr unsigned sixteenth = twice(0x2c00U);          // 1 / 16
-  static constexpr unsigned less = twice(0xd400U + Zero * 16U);  // -(64 + Zero)
-  static_assert(Zero <= 16);
-
-  /// Registers of A for step s of the chunk.
-  __device__ static void unpack(const Held& held, int s, unsigned (&a)[4]) {
-    const unsigned word = word_of(held.levels, s);
-    unsigned n[4] = {mask_or(word, 0x000f000fU, 0x64006400U), mask_or(word, 0x00f000f0U, 0x64006400U),
-                     mask_or(word >> 8, 0x000f000fU, 0x64006400U), mask_or(word >> 8, 0x00f000f0U, 0x64006400U)};
-    if constexpr (High) {
-      const unsigned bits = held.high >> (4 * s);
-      n[0] |= (bits & 0x00010001U) << 4;
-      n[1] |= (bits & 0x00020002U) << 7;
-      n[2] |= (bits & 0x00040004U) << 2;
-      n[3] |= (bits & 0x00080008U) << 5;
-    }
-    a[0] = sub_halves(n[0], base);
-    a[1] = fma_halves(n[1], sixteenth, less);
-    a[2] = sub_halves(n[2], base);
-    a[3] = fma_halves(n[3], sixteenth, less);
-  }
-};
-
-/// Four bits that choose one of sixteen bytes (plus 128), given as four words.
-template <unsigned T0, unsigned T1, unsigned T2, unsigned T3>
-struct Table {
-  static constexpr int chunk = 64;
-  static constexpr bool has_high = false;
-
-  /// The bytes of nibbles 0 .. 3.
-  __device__ static unsigned look_up(unsigned nibbles) {
-    const unsigned selector = nibbles & 0x7777U;
-    const unsigned low = __byte_perm(T0, T1, selector), high = __byte_perm(T2, T3, selector);
-    return __byte_perm(low, high, 0x3210U | (nibbles & 0x8888U) >> 1);
-  }
-  __device__ static void unpack(const Held& held, int s, unsigned (&a)[4]) {
-    const unsigned word = word_of(held.levels, s);
-    const unsigned first = look_up(word), second = look_up(word >> 16);
-    const unsigned low = __byte_perm(first, second, 0x5140), high = __byte_perm(first, second, 0x7362);
-    a[0] = half_pair(low, 0x4140);
-    a[1] = half_pair(low, 0x4342);
-    a[2] = half_pair(high, 0x4140);
-    a[3] = half_pair(high, 0x4342);
-  }
-  /// A byte below 0x64 is the half 1024 + byte.
-  __device__ static unsigned half_pair(unsigned bytes, unsigned selector) {
-    return sub_halves(__byte_perm(bytes, 0x64646464U, selector), 0x64806480U);  // - 1152
-  }
-};
-using Iq4Levels = Table<0x3f2d1801U, 0x766a5d4fU, 0xa6998d81U, 0xf1d9c5b5U>;
-using Mxfp4Levels = Table<0x83828180U, 0x8c888684U, 0x7d7e7f80U, 0x74787a7cU>;
-
-struct Bytes {
-  static constexpr int chunk = 32;
-  static constexpr bool has_high = false;
-  __device__ static void unpack(const Held& held, int s, unsigned (&a)[4]) {
-    const unsigned low = s == 0 ? held.levels.x : held.levels.z, high = s == 0 ? held.levels.y : held.levels.w;
-    a[0] = Iq4Levels::half_pair(low, 0x4140);
-    a[1] = Iq4Levels::half_pair(low, 0x4342);
-    a[2] = Iq4Levels::half_pair(high, 0x4140);
-    a[3] = Iq4Levels::half_pair(high, 0x4342);
-  }
-};
-
-/// Scales of rows g and g + 8 of a block; `at`: its number times 8 plus g.
+/// Scales of rows g and g + 8, and of all blocks of a chunk in one load; `at`: the number of the chunk times 8 plus g.
+template <int Blocks>
 struct Halves {
   static constexpr bool has_minimum = false;
-  __device__ static void load(const std::uint8_t* scales, std::int64_t at, float2& d, float2&) {
-    d = __half22float2(__ldcs(reinterpret_cast<const half2*>(scales) + at));
+  unsigned pairs[Blocks];
+  __device__ void load(const std::uint8_t* scales, std::int64_t at) {
+    if constexpr (Blocks == 2) {
+      const uint2 both = __ldcs(reinterpret_cast<const uint2*>(scales) + at);
+      pairs[0] = both.x;
+      pairs[1] = both.y;
+    } else {
+      pairs[0] = __ldcs(reinterpret_cast<const unsigned*>(scales) + at);
+    }
   }
+  __device__ float2 scale(int n) const { return floats_of_pair(pairs[n]); }
 };
 struct HalvesWithMinimum {
   static constexpr bool has_minimum = true;
-  __device__ static void load(const std::uint8_t* scales, std::int64_t at, float2& d, float2& m) {
-    const uint2 both = __ldcs(reinterpret_cast<const uint2*>(scales) + at);
-    d = floats_of_pair(both.x);
-    m = floats_of_pair(both.y);
+  uint4 pairs;
+  __device__ void load(const std::uint8_t* scales, std::int64_t at) {
+    pairs = __ldcs(reinterpret_cast<const uint4*>(scales) + at);
   }
+  __device__ float2 scale(int n) const { return floats_of_pair(n == 0 ? pairs.x : pairs.z); }
+  __device__ float2 minimum(int n) const { return floats_of_pair(n == 0 ? pairs.y : pairs.w); }
 };
 struct Exponents {
   static constexpr bool has_minimum = false;
+  unsigned bytes;
   __device__ static float power(unsigned e) { return __uint_as_float(e < 2 ? 0x00200000U << e : (e - 1) << 23); }
-  __device__ static void load(const std::uint8_t* scales, std::int64_t at, float2& d, float2&) {
-    const unsigned both = __ldcs(reinterpret_cast<const unsigned short*>(scales) + at);
-    d = make_float2(power(both & 255U), power(both >> 8));
+  __device__ void load(const std::uint8_t* scales, std::int64_t at) {
+    bytes = __ldcs(reinterpret_cast<const unsigned*>(scales) + at);
+  }
+  __device__ float2 scale(int n) const {
+    return make_float2(power(bytes >> (16 * n) & 255U), power(bytes >> (16 * n + 8) & 255U));
   }
 };
 
@@ -177,15 +108,14 @@ template <class Format, int Tiles>
 __global__ void __launch_bounds__(threads) matmul_quant_kernel(MatMulQuantParams p) {
   using Levels = typename Format::Levels;
   using Scales = typename Format::Scales;
-  constexpr int columns = 8 * Tiles;
-  __shared__ float room[warps][16][columns + 1];
+  __shared__ Room<Tiles> room;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, t = lane % 4;
   const std::int64_t row_tile = blockIdx.x;
   const int first_tile = static_cast<int>(blockIdx.y) * Tiles, all_tiles = (p.rows + 7) / 8;
   const uint4* levels = reinterpret_cast<const uint4*>(p.levels) + row_tile * p.chunks * 32 + lane;
   const unsigned* high = reinterpret_cast<const unsigned*>(p.high) + row_tile * p.chunks * 32 + lane;
-  const std::int64_t scale_at = row_tile * p.blocks * 8 + g;
+  const std::int64_t scale_at = row_tile * p.chunks * 8 + g;
   const uint4* in =
       reinterpret_cast<const uint4*>(p.fragments) + static_cast<std::int64_t>(first_tile) * p.in_blocks * 32 + lane;
   float sum[Tiles][4] = {};
@@ -194,11 +124,13 @@ __global__ void __launch_bounds__(threads) matmul_quant_kernel(MatMulQuantParams
     held.levels = __ldcs(levels + c * 32);
     held.high = 0;
     if constexpr (Levels::has_high) held.high = __ldcs(high + c * 32);
+    Scales scales;
+    scales.load(p.scales, scale_at + c * 8);
+    float2 x_sums[Tiles][2];
 #pragma unroll
     for (int n = 0; n < Levels::chunk / 32; ++n) {
       const int b = c * (Levels::chunk / 32) + n;
-      float2 d, m = make_float2(0, 0);
-      Scales::load(p.scales, scale_at + b * 8, d, m);
+      const float2 d = scales.scale(n);
       unsigned low[4], upper[4];
       Levels::unpack(held, 2 * n, low);
       Levels::unpack(held, 2 * n + 1, upper);
@@ -219,31 +151,23 @@ __global__ void __launch_bounds__(threads) matmul_quant_kernel(MatMulQuantParams
           sum[tile][3] += d.y * product[3];
           if constexpr (Scales::has_minimum) {
             // The minimum counts once for each activation of the block: their sums stand beside the fragments.
-            const float* sums = p.block_sums + (static_cast<std::int64_t>(first_tile + tile) * p.in_blocks + b) * 8;
-            const float2 x_sum = *reinterpret_cast<const float2*>(sums + 2 * t);
-            sum[tile][0] += m.x * x_sum.x;
-            sum[tile][1] += m.x * x_sum.y;
-            sum[tile][2] += m.y * x_sum.x;
-            sum[tile][3] += m.y * x_sum.y;
+            if (n == 0) {
+              x_sums[tile][0] = block_sums<float2>(p, first_tile + tile, 2 * t, b);
+              x_sums[tile][1] = block_sums<float2>(p, first_tile + tile, 2 * t + 1, b);
+            }
+            const float2 m = scales.minimum(n);
+            const float even = n == 0 ? x_sums[tile][0].x : x_sums[tile][0].y;
+            const float odd = n == 0 ? x_sums[tile][1].x : x_sums[tile][1].y;
+            sum[tile][0] += m.x * even;
+            sum[tile][1] += m.x * odd;
+            sum[tile][2] += m.y * even;
+            sum[tile][3] += m.y * odd;
           }
         }
       }
     }
   }
-#pragma unroll
-  for (int tile = 0; tile < Tiles; ++tile) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) room[warp][g + e / 2 * 8][8 * tile + 2 * t + e % 2] = sum[tile][e];
-  }
-  __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < 16 * columns; i += threads) {
-    const int j = static_cast<int>(row_tile) * 16 + i % 16, row = first_tile * 8 + i / 16;
-    if (j >= p.columns_out || row >= p.rows) continue;
-    float v = 0;
-    for (int w = 0; w < warps; ++w) v += room[w][i % 16][i / 16];
-    v *= p.row_scales[row];
-    p.out[static_cast<std::int64_t>(row) * p.columns_out + j] = p.bias != nullptr ? v + p.bias[j] : v;
-  }
+  store_tiles<Tiles>(p, sum, room, row_tile, first_tile);
 }
 
 template <class Format>
@@ -271,24 +195,27 @@ cudaError_t launch(const FragmentsParams& p, cudaStream_t stream) {
 cudaError_t launch(const MatMulQuantParams& p, cudaStream_t stream) {
   if (p.rows == 0) return cudaSuccess;
   if (p.in_blocks < p.blocks) return cudaErrorInvalidValue;
+  if (p.type == WeightType::q4_k || p.type == WeightType::q5_k || p.type == WeightType::q6_k) {
+    return launch_matmul_super(p, stream);
+  }
   switch (p.type) {
     case WeightType::q4_0:
-      launch_for<Format<Plain<8, false>, Halves>>(p, stream);
+      launch_for<Format<Plain<8, false>, Halves<2>>>(p, stream);
       break;
     case WeightType::q4_1:
       launch_for<Format<Plain<0, false>, HalvesWithMinimum>>(p, stream);
       break;
     case WeightType::q5_0:
-      launch_for<Format<Plain<16, true>, Halves>>(p, stream);
+      launch_for<Format<Plain<16, true>, Halves<2>>>(p, stream);
       break;
     case WeightType::q5_1:
       launch_for<Format<Plain<0, true>, HalvesWithMinimum>>(p, stream);
       break;
     case WeightType::q8_0:
-      launch_for<Format<Bytes, Halves>>(p, stream);
+      launch_for<Format<Bytes, Halves<1>>>(p, stream);
       break;
     case WeightType::iq4_nl:
-      launch_for<Format<Iq4Levels, Halves>>(p, stream);
+      launch_for<Format<Iq4Levels, Halves<2>>>(p, stream);
       break;
     case WeightType::mxfp4:
       launch_for<Format<Mxfp4Levels, Exponents>>(p, stream);

@@ -18,7 +18,7 @@ struct FragmentsParams {
   const float* in = nullptr;           ///< [rows x columns]
   std::uint16_t* fragments = nullptr;  ///< [tiles x blocks x 32 x 8], zero where there is no row or column
   float* scales = nullptr;             ///< [tiles x 8]
-  float* block_sums = nullptr;         ///< [tiles x blocks x 8]: sums of the 32 values of each block
+  float* block_sums = nullptr;         ///< see block_sum_at: sums of the 32 values of each block
   std::int32_t rows = 0;
   std::int32_t columns = 0;
   std::int32_t blocks = 0;  ///< of 32 columns, at least columns / 32
@@ -28,8 +28,16 @@ struct FragmentsParams {
 /// share its fragments.
 inline std::int64_t fragment_blocks(std::int64_t columns) { return (columns + 63) / 64 * 2; }
 
+/// Where the sum of a row (of a tile of 8) and block stands: eight blocks of a row are neighbours.
+__host__ __device__ inline std::int64_t block_sum_at(int tile, int blocks, int row, int block) {
+  const std::int64_t eight = static_cast<std::int64_t>(tile) * ((blocks + 7) / 8) + block / 8;
+  return eight * 64 + row * 8 + block % 8;
+}
+
 /// Floats of `block_sums`.
-inline std::int64_t block_sum_floats(std::int64_t rows, std::int64_t blocks) { return (rows + 7) / 8 * blocks * 8; }
+inline std::int64_t block_sum_floats(std::int64_t rows, std::int64_t blocks) {
+  return (rows + 7) / 8 * ((blocks + 7) / 8) * 64;
+}
 
 /// Bytes of `fragments`.
 inline std::int64_t fragments_bytes(std::int64_t rows, std::int64_t blocks) { return (rows + 7) / 8 * blocks * 512; }
@@ -37,7 +45,7 @@ inline std::int64_t fragments_bytes(std::int64_t rows, std::int64_t blocks) { re
 /// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j]. The weight as host/repack.h lays it out.
 struct MatMulQuantParams {
   const std::uint8_t* levels = nullptr;
-  const std::uint8_t* high = nullptr;    ///< fifth bits, for Q5_0 and Q5_1
+  const std::uint8_t* high = nullptr;    ///< bits above the fourth, where the format has them
   const std::uint8_t* scales = nullptr;  ///< of the weight
   const std::uint16_t* fragments = nullptr;
   const float* row_scales = nullptr;  ///< of the activations
