@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "graph/op_io.h"
@@ -15,7 +16,7 @@ constexpr double much = 0.3;         // of a phase's time: then it is what bound
 constexpr double slow_factor = 1.6;  // a kind of op this many times over its forecast is slow, where calibrated
 constexpr double slow_guess = 4;     // where the forecast is a guess
 
-int percent(double share) { return static_cast<int>(100 * share + 0.5); }
+int percent(double share) { return static_cast<int>(std::lround(100 * share)); }
 
 struct Judge {
   const PhaseTotals& totals;

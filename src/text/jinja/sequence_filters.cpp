@@ -45,6 +45,14 @@ void sort_keyed(Runtime& runtime, std::vector<Keyed>& items, bool reversed) {
   }
 }
 
+/// A list of what the keys belong to.
+Value values_of(Runtime& runtime, std::vector<Keyed>& items) {
+  std::vector<Value> out;
+  out.reserve(items.size());
+  for (Keyed& item : items) out.push_back(std::move(item.value));
+  return make_list(runtime.meter, std::move(out));
+}
+
 Value sort(Runtime& runtime, const Value& input, const Args& args) {
   const Bound<3> bound("sort", args, {"reverse", "case_sensitive", "attribute"});
   const bool sensitive = bound.flag(1, false);
@@ -63,9 +71,7 @@ Value sort(Runtime& runtime, const Value& input, const Args& args) {
     items.push_back(std::move(keyed));
   }
   sort_keyed(runtime, items, bound.flag(0, false));
-  std::vector<Value> out;
-  for (Keyed& item : items) out.push_back(std::move(item.value));
-  return make_list(runtime.meter, std::move(out));
+  return values_of(runtime, items);
 }
 
 Value dictsort(Runtime& runtime, const Value& input, const Args& args) {
@@ -81,9 +87,7 @@ Value dictsort(Runtime& runtime, const Value& input, const Args& args) {
         {{folded(runtime, sorted, bound.flag(0, false))}, make_sequence(&runtime.meter, Kind::tuple, {key, value})});
   }
   sort_keyed(runtime, items, bound.flag(2, false));
-  std::vector<Value> out;
-  for (Keyed& item : items) out.push_back(std::move(item.value));
-  return make_list(runtime.meter, std::move(out));
+  return values_of(runtime, items);
 }
 
 template <bool smallest>
@@ -165,7 +169,8 @@ Value map(Runtime& runtime, const Value& input, const Args& args) {
     const Value& path = bound.require(0);
     for (const Value& item : iterate(runtime.meter, input)) {
       Value found = get_path(runtime, item, path);
-      out.push_back(found.is_undefined() && bound.get(1) != nullptr ? *bound.get(1) : std::move(found));
+      if (found.is_undefined() && bound.get(1) != nullptr) found = *bound.get(1);
+      out.push_back(std::move(found));
     }
     return make_iterator(runtime, std::move(out));
   }

@@ -120,9 +120,9 @@ Value force_escape(Runtime& runtime, const Value& input, const Args& args) {
 Value truncate(Runtime& runtime, const Value& input, const Args& args) {
   const Bound<4> bound("truncate", args, {"length", "killwords", "end", "leeway"});
   if (!input.is_string() && length(input) <= bound.integer(0, 255)) return input;
-  const Value text = to_string(runtime.meter, input);
-  const Value dots = make_string(&runtime.meter, "...");
-  const Value& end = bound.string(2) != nullptr ? *bound.string(2) : dots;
+  Value text = to_string(runtime.meter, input);
+  const Value* const given_end = bound.string(2);
+  const Value end = given_end != nullptr ? *given_end : make_string(&runtime.meter, "...");
   const std::int64_t size = bound.integer(0, 255), leeway = bound.integer(3, 5);
   const auto end_size = static_cast<std::int64_t>(end.string().characters);
   if (size < end_size) fail_type("truncate: length must be at least that of the end");

@@ -43,7 +43,7 @@ Value real_to_integer(double value) {
 
 Value int_filter(Runtime&, const Value& input, const Args& args) {
   const Bound<2> bound("int", args, {"default", "base"});
-  const Value otherwise = bound.get(0) != nullptr ? *bound.get(0) : Value::integer(0);
+  Value otherwise = bound.get(0) != nullptr ? *bound.get(0) : Value::integer(0);
   if (input.is_undefined()) fail_undefined(input);
   if (input.is_integral()) return Value::integer(input.as_integer());
   if (input.is(Kind::real)) return std::isnan(input.as_real()) ? otherwise : real_to_integer(input.as_real());
@@ -58,7 +58,7 @@ Value int_filter(Runtime&, const Value& input, const Args& args) {
 
 Value float_filter(Runtime&, const Value& input, const Args& args) {
   const Bound<1> bound("float", args, {"default"});
-  const Value otherwise = bound.get(0) != nullptr ? *bound.get(0) : Value::real(0);
+  Value otherwise = bound.get(0) != nullptr ? *bound.get(0) : Value::real(0);
   if (input.is_undefined()) fail_undefined(input);
   if (input.is_number()) return Value::real(input.as_real());
   if (!input.is_string()) return otherwise;
@@ -132,7 +132,7 @@ Value attr_filter(Runtime& runtime, const Value& input, const Args& args) {
   if (input.is_undefined()) fail_undefined(input);
   if (input.is(Kind::dict) && input.dict().find(name.view()) != nullptr) {
     // Only true attributes count, not a dict's entries.
-    const Value found = get_attribute(runtime, Value(Kind::dict, new_dict(&runtime.meter)), name.view());
+    Value found = get_attribute(runtime, Value(Kind::dict, new_dict(&runtime.meter)), name.view());
     if (found.is_undefined()) return found;
   }
   return get_attribute(runtime, input, name.view());
