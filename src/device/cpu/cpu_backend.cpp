@@ -37,12 +37,12 @@ class CpuBackend final : public backend::Backend {
       graph::check(graph);
       check_supported(graph, limits);
       const auto tables = std::make_shared<core::Memory>();  // counts what a program keeps beside its weights
-      const Schedule schedule = make_schedule(graph, limits, tables);
+      const Schedules schedules = make_schedules(graph, limits, tables);
       const WeightPlan weights = plan_weights(graph, tables);
       backend::MemoryNeeds needs;
       needs.weights = core::add_or_fail<std::uint64_t>(weights.bytes, tables->current_bytes(), "bytes of a program",
                                                        ErrorCode::out_of_memory);
-      needs.workspace = plan_workspace(graph, limits, schedule, weights, engine_->pool->threads()).bytes;
+      needs.workspace = plan_workspace(graph, limits, schedules, weights, engine_->pool->threads()).bytes;
       for (const backend::StateGroup& state : graph.states) {
         needs.page_bytes.push_back(static_cast<std::uint64_t>(page_shape(state, format).page_bytes));
       }

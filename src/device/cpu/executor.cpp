@@ -24,6 +24,9 @@ Executor::Executor(const CpuProgram& program, const backend::StepBatch& batch, C
                    backend::ProfileSink* profile) noexcept
     : program_(program),
       kernels_(program.engine().kernels),
+      few_(batch.tokens.size() <= static_cast<std::size_t>(most_few_rows)),
+      own_(batch.tokens.size() <= static_cast<std::size_t>(most_own_rows)),
+      schedule_(program.schedule(few_ ? ScheduleKind::few_rows : ScheduleKind::many_rows)),
       batch_(batch),
       kv_(kv),
       base_(workspace.data()),
@@ -45,18 +48,20 @@ std::int64_t Executor::now() const noexcept { return profile_ != nullptr ? core:
 
 void Executor::work(int thread, int threads) noexcept {
   core::ThreadPool& pool = *program_.engine().pool;
-  const core::Vector<Phase>& phases = program_.schedule().phases;
-  const std::size_t count = program_.phases_for(outputs_.kind);
+  const core::Vector<Phase>& phases = schedule_.phases;
+  const std::size_t count = outputs_.kind == backend::OutputKind::hidden ? schedule_.hidden_phases : phases.size();
   angles(thread, threads);
+  if (few_ && !program_.graph().rope_tables.empty()) pool.barrier(thread);  // any thread may want those of any row
   for (std::size_t p = 0; p < count; ++p) {
     if (row_count(phases[p].rows) == 0) continue;  // nothing wanted out
     const std::int64_t start = thread == 0 ? now() : 0;
     run_phase(phases[p], thread, threads);
-    if (thread == 0 && stop_.requested()) stop_after_.store(p, std::memory_order_relaxed);
+    const bool barrier = !(phases[p].own && own_);
+    if (barrier && thread == 0 && stop_.requested()) stop_after_.store(p, std::memory_order_relaxed);
     const std::int64_t worked = thread == 0 ? now() : 0;
-    pool.barrier(thread);
+    if (barrier) pool.barrier(thread);
     if (thread == 0 && profile_ != nullptr) profile_phase(phases[p], start, worked);
-    if (stop_after_.load(std::memory_order_relaxed) <= p) return;
+    if (barrier && stop_after_.load(std::memory_order_relaxed) <= p) return;
   }
   finish(thread, threads);
 }
@@ -85,21 +90,36 @@ void Executor::run_phase(const Phase& phase, int thread, int threads) noexcept {
       }
       return;
     case PhaseKind::attention:
-      attention(std::get<backend::PagedAttention>(op_at(program_, phase.first_op)), thread, threads);
+      attention(phase, thread, threads);
       return;
   }
 }
 
-float* Executor::value(backend::ValueId id, std::int64_t r) const noexcept {
-  float* base = logits_ != nullptr && id == program_.graph().logits
-                    ? logits_
-                    : reinterpret_cast<float*>(base_ + program_.schedule().value_at[static_cast<std::size_t>(id)]);
-  return base + r * width(id);
+std::byte* Executor::own_base(int thread) const noexcept {
+  return base_ + program_.plan().own_at + program_.plan().own_bytes * static_cast<std::uint64_t>(own_ ? thread : 0);
 }
 
-QuantRows Executor::quant(backend::ValueId id) const noexcept {
+float* Executor::value(backend::ValueId id, std::int64_t r, int thread) const noexcept {
   const std::size_t i = static_cast<std::size_t>(id);
-  return QuantRows::at(base_ + program_.schedule().quant_at[i], row_count(program_.graph().values[i].rows), width(id));
+  if (logits_ != nullptr && id == program_.graph().logits) return logits_ + r * width(id);
+  const std::uint64_t at = schedule_.value_at[i];
+  std::byte* from =
+      schedule_.value_own[i] != 0 ? own_base(thread) + at * static_cast<std::uint64_t>(tokens_) : base_ + at;
+  return reinterpret_cast<float*>(from) + r * width(id);
+}
+
+QuantRows Executor::quant(backend::ValueId id, int thread) const noexcept {
+  const std::size_t i = static_cast<std::size_t>(id);
+  const std::uint64_t at = schedule_.quant_at[i];
+  std::byte* from =
+      schedule_.quant_own[i] != 0 ? own_base(thread) + at * static_cast<std::uint64_t>(tokens_) : base_ + at;
+  return QuantRows::at(from, row_count(program_.graph().values[i].rows), width(id));
+}
+
+std::size_t Executor::sequence_of(std::int64_t row, std::size_t from) const noexcept {
+  const auto end = [&] { return batch_.sequences[from].first + batch_.sequences[from].count; };
+  while (from + 1 < batch_.sequences.size() && row >= end()) ++from;
+  return from;
 }
 
 std::byte* Executor::scratch(int thread) const noexcept {
@@ -116,7 +136,7 @@ const float* Executor::sine(std::int32_t table, std::int64_t token) const noexce
   return cosine(table, program_.limits().tokens + token);
 }
 
-/// Each thread for the rows that it will take through RoPE.
+/// Each thread for a part of the rows: those that it will take through RoPE, where rows are many.
 void Executor::angles(int thread, int threads) noexcept {
   const core::Share share = core::share_of(tokens_, thread, threads);
   for (std::size_t t = 0; t < program_.graph().rope_tables.size(); ++t) {
@@ -129,39 +149,18 @@ void Executor::angles(int thread, int threads) noexcept {
   }
 }
 
-Columns Executor::columns_of(backend::ValueId in, backend::ValueId out, const PlacedWeight& weight) const noexcept {
+Columns Executor::columns_of(backend::ValueId in, backend::ValueId out, const PlacedWeight& weight,
+                             int thread) const noexcept {
   Columns columns;
   if (weight.slab.kind == SlabKind::real) {
-    columns.real = value(in);
+    columns.real = value(in, 0, thread);
     columns.real_width = weight.shape.columns;
   } else {
-    columns.quant = quant(in);
+    columns.quant = quant(in, thread);
   }
-  columns.out = value(out);
+  columns.out = value(out, 0, thread);
   columns.out_width = weight.shape.rows;
   return columns;
-}
-
-/// The panels of all matmuls of the phase are one list, of which each thread takes one part.
-void Executor::matmul(const Phase& phase, int thread, int threads) noexcept {
-  std::int64_t total = 0;
-  const auto panels_of = [&](std::int32_t i) {
-    return program_.weight(std::get<backend::MatMul>(op_at(program_, i)).weight).shape.panels;
-  };
-  const std::int32_t end = phase.first_op + phase.op_count;
-  for (std::int32_t i = phase.first_op; i < end; ++i) total += panels_of(i);
-  const core::Share share = core::share_of(total, thread, threads);
-  std::int64_t before = 0;
-  for (std::int32_t i = phase.first_op; i < end; before += panels_of(i), ++i) {
-    const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
-    const std::int64_t last = std::min(share.end - before, panels_of(i));
-    if (first >= last) continue;
-    const auto& op = std::get<backend::MatMul>(op_at(program_, i));
-    const PlacedWeight& weight = program_.weight(op.weight);
-    Columns columns = columns_of(op.in, op.out, weight);
-    columns.count = row_count(phase.rows);
-    multiply(kernels_, weight, program_.arena(), 0, first, last, columns, program_.values(op.bias), scratch(thread));
-  }
 }
 
 /// Expert by expert: the rows that chose it are the columns. Each thread takes its part of every expert's panels.
@@ -173,10 +172,10 @@ void Executor::moe_matmul(const backend::MoeMatMul& op, int thread, int threads)
   lists.pairs = reinterpret_cast<std::int32_t*>(scratch(thread) + program_.plan().lists_at);
   lists.rows = lists.pairs + pairs;
   lists.starts = lists.rows + pairs;
-  sort_by_expert(value(op.route), rows, op.used, weight.experts, lists);
+  sort_by_expert(value(op.route, 0, thread), rows, op.used, weight.experts, lists);
 
   const bool shared = width(op.in) == weight.shape.columns;  // the same input for every chosen expert
-  Columns columns = columns_of(op.in, op.out, weight);
+  Columns columns = columns_of(op.in, op.out, weight, thread);
   if (!shared && weight.slab.kind != SlabKind::real) columns.quant.width = weight.shape.columns;
   const core::Share share = core::share_of(weight.shape.panels, thread, threads);
   for (std::int64_t e = 0; e < weight.experts; ++e) {
@@ -192,7 +191,8 @@ void Executor::moe_matmul(const backend::MoeMatMul& op, int thread, int threads)
 
 /// Tasks are (sequence, tile of tokens, KV head, part of its query heads), dealt out in turn. The heads of a KV head
 /// stay together, sharing what is read, unless there would be fewer tasks than threads: a row's bits are its own.
-void Executor::attention(const backend::PagedAttention& op, int thread, int threads) noexcept {
+void Executor::attention(const Phase& phase, int thread, int threads) noexcept {
+  const auto& op = std::get<backend::PagedAttention>(op_at(program_, phase.first_op));
   const backend::StateGroup& state = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
   const CpuKvStorage::Group& group = kv_.group(op.slot.group);
   const std::int32_t shared = op.heads / state.heads;
@@ -231,13 +231,19 @@ void Executor::attention(const backend::PagedAttention& op, int thread, int thre
         const std::int32_t kv_head = h / shared;
         task.heads = std::min(heads, (kv_head + 1) * shared - h);
         if (turn++ % threads != thread) continue;
-        task.q = value(op.q, range.first + first) + std::int64_t{h} * state.k_width;
-        task.out = value(op.out, range.first + first) + std::int64_t{h} * state.v_width;
+        task.q = value(op.q, range.first + first, thread) + std::int64_t{h} * state.k_width;
+        task.out = value(op.out, range.first + first, thread) + std::int64_t{h} * state.v_width;
         task.sinks = sinks != nullptr ? sinks + h : nullptr;
         const std::int64_t layer = op.slot.layer * group.shape.layer_bytes;
         task.k_offset = layer + kv_head * group.shape.k_block;
         task.v_offset = layer + state.heads * group.shape.k_block + kv_head * group.shape.v_block;
         kernels_.attention(task);
+        if (phase.step_count == 0) continue;
+        for (std::int32_t t = 0; t < task.tokens; ++t) {
+          const std::int64_t begin = std::int64_t{h} * state.v_width;
+          quantize_columns(op.out, range.first + first + t, begin, begin + std::int64_t{task.heads} * state.v_width,
+                           thread);
+        }
       }
     }
   }
@@ -249,17 +255,17 @@ void Executor::finish(int thread, int threads) noexcept {
   for (std::int64_t r = share.begin; r < share.end; ++r) {
     switch (outputs_.kind) {
       case backend::OutputKind::hidden:
-        std::memcpy(outputs_.values.data() + r * width(graph.hidden), value(graph.hidden, r),
+        std::memcpy(outputs_.values.data() + r * width(graph.hidden), value(graph.hidden, r, thread),
                     sizeof(float) * static_cast<std::size_t>(width(graph.hidden)));
         break;
       case backend::OutputKind::logits:
         if (logits_ != nullptr) break;
-        std::memcpy(outputs_.values.data() + r * width(graph.logits), value(graph.logits, r),
+        std::memcpy(outputs_.values.data() + r * width(graph.logits), value(graph.logits, r, thread),
                     sizeof(float) * static_cast<std::size_t>(width(graph.logits)));
         break;
       case backend::OutputKind::arg_max:
       case backend::OutputKind::top_k:
-        device::reduce_row({value(graph.logits, r), static_cast<std::size_t>(width(graph.logits))},
+        device::reduce_row({value(graph.logits, r, thread), static_cast<std::size_t>(width(graph.logits))},
                            static_cast<std::size_t>(r), outputs_);
         break;
     }

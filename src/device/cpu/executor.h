@@ -18,6 +18,8 @@ class Executor {
 
  private:
   friend struct RowOp;
+  friend struct ColumnOp;
+  friend struct HeadOp;
 
   void work(int thread, int threads) noexcept;
   void profile_phase(const Phase& phase, std::int64_t start, std::int64_t worked) noexcept;
@@ -26,8 +28,16 @@ class Executor {
   void angles(int thread, int threads) noexcept;
   void rows(const Phase& phase, int thread, int threads) noexcept;
   void matmul(const Phase& phase, int thread, int threads) noexcept;
+  void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept;
+  void column_list(const Phase& phase, int thread, int threads) noexcept;
+  void column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept;
+  void panel_list(const Phase& phase, int thread, int threads) noexcept;
+  void heads_of(const Phase& phase, std::int32_t product, core::Share panels, int thread) noexcept;
+  void head_steps(const Phase& phase, std::int32_t product, std::int32_t head, int thread) noexcept;
+  void quantize_columns(backend::ValueId id, std::int64_t row, std::int64_t begin, std::int64_t end,
+                        int thread) noexcept;
   void moe_matmul(const backend::MoeMatMul& op, int thread, int threads) noexcept;
-  void attention(const backend::PagedAttention& op, int thread, int threads) noexcept;
+  void attention(const Phase& phase, int thread, int threads) noexcept;
   void finish(int thread, int threads) noexcept;
 
   std::int64_t row_count(backend::Rows rows) const noexcept {
@@ -36,16 +46,22 @@ class Executor {
   std::int64_t width(backend::ValueId id) const noexcept {
     return program_.graph().values[static_cast<std::size_t>(id)].width;
   }
-  /// Row `r` of a value.
-  float* value(backend::ValueId id, std::int64_t r = 0) const noexcept;
-  QuantRows quant(backend::ValueId id) const noexcept;
-  Columns columns_of(backend::ValueId in, backend::ValueId out, const PlacedWeight& weight) const noexcept;
+  std::byte* own_base(int thread) const noexcept;
+  /// Row `r` of a value, as the thread has it.
+  float* value(backend::ValueId id, std::int64_t r, int thread) const noexcept;
+  QuantRows quant(backend::ValueId id, int thread) const noexcept;
+  Columns columns_of(backend::ValueId in, backend::ValueId out, const PlacedWeight& weight, int thread) const noexcept;
+  /// The sequence of a row of Rows::tokens, looked for from sequence `from` on.
+  std::size_t sequence_of(std::int64_t row, std::size_t from) const noexcept;
   std::byte* scratch(int thread) const noexcept;
   const float* cosine(std::int32_t table, std::int64_t token) const noexcept;
   const float* sine(std::int32_t table, std::int64_t token) const noexcept;
 
   const CpuProgram& program_;
   const Kernels& kernels_;
+  const bool few_;  // the schedule for few rows
+  const bool own_;  // phases of rows that may be: done by each thread for itself
+  const Schedule& schedule_;
   const backend::StepBatch& batch_;
   CpuKvStorage& kv_;
   std::byte* base_;

@@ -52,10 +52,33 @@ struct ScratchNeeds {
 
 }  // namespace
 
-WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedule& schedule,
+Schedules make_schedules(const backend::Graph& graph, const backend::Limits& limits,
+                         const std::shared_ptr<core::Memory>& memory) {
+  backend::Limits few = limits;
+  few.tokens = std::min(few.tokens, most_few_rows);
+  few.outputs = std::min(few.outputs, few.tokens);
+  return {make_schedule(graph, limits, ScheduleKind::many_rows, memory),
+          make_schedule(graph, few, ScheduleKind::few_rows, memory)};
+}
+
+WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedules& schedules,
                              const WeightPlan& weights, int threads) {
+  const char* what = "bytes of a workspace";
+  const auto own_of = [&](std::int32_t rows) {
+    return core::mul_or_fail<std::uint64_t>(schedules.few.own_row_bytes,
+                                            static_cast<std::uint64_t>(std::min(rows, limits.tokens)), what,
+                                            ErrorCode::out_of_memory);
+  };
   WorkspacePlan plan;
-  plan.bytes = align(schedule.bytes);
+  plan.own_at = align(schedules.few.bytes);
+  plan.own_bytes = align(own_of(most_own_rows));
+  const std::uint64_t own = std::max(
+      own_of(most_few_rows), core::mul_or_fail<std::uint64_t>(plan.own_bytes, static_cast<std::uint64_t>(threads), what,
+                                                              ErrorCode::out_of_memory));
+  plan.bytes =
+      std::max(align(schedules.many.bytes), core::add_or_fail(plan.own_at, align(own), what, ErrorCode::out_of_memory));
+  plan.heads_at = plan.bytes;
+  plan.bytes += align(sizeof(std::uint32_t) * static_cast<std::uint64_t>(schedules.few.most_heads));
   for (const backend::RopeTable& table : graph.rope_tables) {
     plan.angles_at.push_back(plan.bytes);
     plan.bytes += align(8 * static_cast<std::uint64_t>(limits.tokens) * table.inverse_frequency.size());
@@ -69,7 +92,7 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
       core::add_or_fail(plan.scratch_at,
                         core::mul_or_fail<std::uint64_t>(plan.scratch_bytes, static_cast<std::uint64_t>(threads),
                                                          "bytes of scratch", ErrorCode::out_of_memory),
-                        "bytes of a workspace", ErrorCode::out_of_memory);
+                        what, ErrorCode::out_of_memory);
   return plan;
 }
 
@@ -108,26 +131,15 @@ CpuProgram::CpuProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const bac
     : engine_(std::move(engine)), graph_(std::move(graph)), limits_(options.limits) {
   graph::check(*graph_);
   check_supported(*graph_, limits_);
-  schedule_ = make_schedule(*graph_, limits_, engine_->memory);
+  schedules_ = make_schedules(*graph_, limits_, engine_->memory);
   weights_ = plan_weights(*graph_, engine_->memory);
-  plan_ = plan_workspace(*graph_, limits_, schedule_, weights_, engine_->pool->threads());
-  hidden_phases_ = schedule_.phases.size();
-  for (std::size_t p = 0; p < schedule_.phases.size(); ++p) {
-    const Phase& phase = schedule_.phases[p];
-    for (std::int32_t i = phase.first_op; i < phase.first_op + phase.op_count; ++i) {
-      const graph::OpIo io = graph::io_of(graph_->ops[static_cast<std::size_t>(i)]);
-      if (io.out == graph_->hidden && io.out != backend::none) hidden_phases_ = p + 1;
-      for (backend::ValueId in : io.in) logits_read_ = logits_read_ || (in == graph_->logits && in != backend::none);
-    }
-    for (const RowStep& step : schedule_.steps_of(phase)) {
-      logits_read_ = logits_read_ || (step.quantize == graph_->logits && step.quantize != backend::none);
+  plan_ = plan_workspace(*graph_, limits_, schedules_, weights_, engine_->pool->threads());
+  for (const backend::Op& op : graph_->ops) {
+    for (backend::ValueId in : graph::io_of(op).in) {
+      logits_read_ = logits_read_ || (in == graph_->logits && in != backend::none);
     }
   }
   arena_ = pack_weights(*graph_, weights_, reader, options, *engine_->pool, engine_->memory);
-}
-
-std::size_t CpuProgram::phases_for(backend::OutputKind kind) const noexcept {
-  return kind == backend::OutputKind::hidden ? hidden_phases_ : schedule_.phases.size();
 }
 
 Result<std::unique_ptr<backend::Workspace>> CpuProgram::workspace() const {

@@ -22,8 +22,24 @@ struct Engine {
   std::unique_ptr<core::ThreadPool> pool{};
 };
 
-/// Byte offsets in a Workspace.
+constexpr std::int32_t most_few_rows = 32;  ///< rows up to which a step goes by the schedule for few rows
+constexpr std::int32_t most_own_rows = 4;   ///< rows up to which each thread does phases of rows for itself
+
+struct Schedules {
+  Schedule many{};
+  Schedule few{};
+};
+
+/// Throws unsupported_type, out_of_memory.
+Schedules make_schedules(const backend::Graph& graph, const backend::Limits& limits,
+                         const std::shared_ptr<core::Memory>& memory);
+
+/// Byte offsets in a Workspace. The activations of both schedules lie at its beginning: a step has one of them.
 struct WorkspacePlan {
+  std::uint64_t own_at = 0;  ///< own values of few rows; own_bytes for each thread if each has its own
+  std::uint64_t own_bytes = 0;
+  std::uint64_t heads_at =
+      0;  ///< uint32 per head of a phase: panels finished by threads that share it; 0 between phases
   std::vector<std::uint64_t> angles_at{};  ///< per RoPE table: cosines [tokens x pairs], then sines
   std::uint64_t scratch_at = 0;            ///< per thread: scratch_bytes
   std::uint64_t scratch_bytes = 0;
@@ -32,7 +48,7 @@ struct WorkspacePlan {
 };
 
 /// Throws out_of_memory.
-WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedule& schedule,
+WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedules& schedules,
                              const WeightPlan& weights, int threads);
 
 class CpuWorkspace final : public backend::Workspace {
@@ -62,7 +78,9 @@ class CpuProgram final : public backend::Program {
   const Engine& engine() const noexcept { return *engine_; }
   const backend::Graph& graph() const noexcept { return *graph_; }
   const backend::Limits& limits() const noexcept { return limits_; }
-  const Schedule& schedule() const noexcept { return schedule_; }
+  const Schedule& schedule(ScheduleKind kind) const noexcept {
+    return kind == ScheduleKind::few_rows ? schedules_.few : schedules_.many;
+  }
   const WorkspacePlan& plan() const noexcept { return plan_; }
   const PlacedWeight& weight(backend::WeightId id) const noexcept {
     return weights_.weights[static_cast<std::size_t>(id)];
@@ -72,19 +90,16 @@ class CpuProgram final : public backend::Program {
     return id == backend::none ? nullptr : weight(id).values(arena_.data());
   }
   const std::byte* arena() const noexcept { return arena_.data(); }
-  /// Phase after which nothing is needed when only the hidden state is wanted; the number of phases otherwise.
-  std::size_t phases_for(backend::OutputKind kind) const noexcept;
   bool logits_read() const noexcept { return logits_read_; }
 
  private:
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<const backend::Graph> graph_;
   backend::Limits limits_;
-  Schedule schedule_;
+  Schedules schedules_;
   WeightPlan weights_;
   WorkspacePlan plan_;
   core::Buffer arena_;
-  std::size_t hidden_phases_ = 0;
   bool logits_read_ = false;  // by an op: then they must lie in the workspace
 };
 

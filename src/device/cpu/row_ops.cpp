@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "device/cpu/executor.h"
+#include "device/cpu/head_op.h"
 #include "device/cpu/route.h"
 #include "quant/type_table.h"
 
@@ -14,7 +15,7 @@ struct RowOp {
   std::size_t sequence;  ///< of the row, where rows are tokens
   int thread;
 
-  float* at(backend::ValueId id) const noexcept { return run.value(id, row); }
+  float* at(backend::ValueId id) const noexcept { return run.value(id, row, thread); }
   const float* weights(backend::WeightId id) const noexcept { return run.program_.values(id); }
   std::int64_t width(backend::ValueId id) const noexcept { return run.width(id); }
 
@@ -39,33 +40,15 @@ struct RowOp {
   }
 
   void operator()(const backend::Rope& op) const noexcept {
-    const auto& table = run.program_.graph().rope_tables[static_cast<std::size_t>(op.table)];
-    const std::int64_t pairs = static_cast<std::int64_t>(table.inverse_frequency.size());
-    const auto turn = op.pairing == backend::RopePairing::half ? run.kernels_.rope_half : run.kernels_.rope_interleaved;
-    const float* cosine = run.cosine(op.table, row);
-    const float* sine = run.sine(op.table, row);
-    for (std::int32_t h = 0; h < op.heads; ++h) {
-      const float* in = at(op.in) + std::int64_t{h} * op.head_width;
-      float* out = at(op.out) + std::int64_t{h} * op.head_width;
-      turn(in, out, cosine, sine, pairs);
-      const std::int64_t rest = op.head_width - 2 * pairs;
-      if (rest > 0) std::memcpy(out + 2 * pairs, in + 2 * pairs, sizeof(float) * static_cast<std::size_t>(rest));
-    }
+    for (std::int32_t h = 0; h < op.heads; ++h) HeadOp{run, row, sequence, h, thread}.rope(op);
   }
 
   void operator()(const backend::KvWrite& op) const noexcept {
     const backend::StateGroup& state = run.program_.graph().states[static_cast<std::size_t>(op.slot.group)];
-    const PageShape& shape = run.kv_.group(op.slot.group).shape;
-    const std::size_t table = static_cast<std::size_t>(op.slot.group) * run.batch_.sequences.size() + sequence;
-    const std::int32_t position = run.batch_.positions[static_cast<std::size_t>(row)];
-    const std::int64_t page = run.batch_.page_tables[table].pages[position / kv_page];
-    std::byte* to = run.kv_.data(op.slot.group) + page * shape.page_bytes + op.slot.layer * shape.layer_bytes;
     for (std::int32_t h = 0; h < state.heads; ++h) {
-      run.kernels_.store_k(at(op.k) + std::int64_t{h} * state.k_width, run.kv_.format().k, to + h * shape.k_block,
-                           state.k_width, position % kv_page);
-      if (op.v == backend::none) continue;
-      run.kernels_.store_v(at(op.v) + std::int64_t{h} * state.v_width, run.kv_.format().v,
-                           to + state.heads * shape.k_block + h * shape.v_block, state.v_width, position % kv_page);
+      const HeadOp one{run, row, sequence, h, thread};
+      one.store_key(op);
+      if (op.v != backend::none) one.store_value(op);
     }
   }
 
@@ -99,7 +82,7 @@ struct RowOp {
   }
   void operator()(const backend::GatherRows& op) const noexcept {
     const std::int64_t from = run.batch_.output_rows[static_cast<std::size_t>(row)];
-    std::memcpy(at(op.out), run.value(op.in, from), sizeof(float) * static_cast<std::size_t>(width(op.out)));
+    std::memcpy(at(op.out), run.value(op.in, from, thread), sizeof(float) * static_cast<std::size_t>(width(op.out)));
   }
   void operator()(const backend::MoeRoute& op) const noexcept {
     route_row(run.kernels_, op, at(op.in), weights(op.selection_bias), at(op.out),
@@ -120,18 +103,17 @@ struct RowOp {
 };
 
 void Executor::rows(const Phase& phase, int thread, int threads) noexcept {
-  const core::Share share = core::share_of(row_count(phase.rows), thread, threads);
+  const bool all = phase.own && own_;
+  const core::Share share =
+      all ? core::Share{0, row_count(phase.rows)} : core::share_of(row_count(phase.rows), thread, threads);
   std::size_t sequence = 0;
   for (std::int64_t r = share.begin; r < share.end; ++r) {
-    if (phase.rows == backend::Rows::tokens) {
-      const auto end = [&] { return batch_.sequences[sequence].first + batch_.sequences[sequence].count; };
-      while (sequence + 1 < batch_.sequences.size() && r >= end()) ++sequence;
-    }
-    for (const RowStep& step : program_.schedule().steps_of(phase)) {
+    if (phase.rows == backend::Rows::tokens) sequence = sequence_of(r, sequence);
+    for (const RowStep& step : schedule_.steps_of(phase)) {
       if (step.op != backend::none) {
         std::visit(RowOp{*this, r, sequence, thread}, program_.graph().ops[static_cast<std::size_t>(step.op)]);
       } else {
-        kernels_.quantize(value(step.quantize, r), width(step.quantize), quant(step.quantize).row(r));
+        kernels_.quantize(value(step.quantize, r, thread), width(step.quantize), quant(step.quantize, thread).row(r));
       }
     }
   }

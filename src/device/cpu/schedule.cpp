@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "core/fail.h"
+#include "device/cpu/fusion.h"
 #include "device/cpu/slab.h"
 #include "graph/op_io.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 using backend::none;
 using backend::ValueId;
+
+constexpr std::int64_t most_own_width = 1 << 16;  // floats of a row that each thread may keep for itself
 
 PhaseKind kind_of(const backend::Op& op) {
   if (std::holds_alternative<backend::MatMul>(op)) return PhaseKind::matmul;
@@ -22,14 +25,18 @@ PhaseKind kind_of(const backend::Op& op) {
 
 class Scheduler {
  public:
-  Scheduler(const backend::Graph& graph, const backend::Limits& limits, const std::shared_ptr<core::Memory>& memory)
+  Scheduler(const backend::Graph& graph, const backend::Limits& limits, ScheduleKind kind,
+            const std::shared_ptr<core::Memory>& memory)
       : graph_(graph),
         limits_(limits),
+        few_(kind == ScheduleKind::few_rows),
         memory_(memory),
         quantized_(graph.values.size(), 0, memory),
         writer_(graph.values.size(), none, memory),
-        schedule_{core::Vector<Phase>(memory), core::Vector<RowStep>(memory), core::Vector<std::uint64_t>(memory),
-                  core::Vector<std::uint64_t>(memory)} {
+        schedule_{core::Vector<Phase>(memory),         core::Vector<RowStep>(memory),
+                  core::Vector<HeadCut>(memory),       core::Vector<std::uint64_t>(memory),
+                  core::Vector<std::uint64_t>(memory), core::Vector<std::uint8_t>(memory),
+                  core::Vector<std::uint8_t>(memory)} {
     // At most a phase or step for each op, and one for the quantized form of each value.
     const std::size_t most = graph.ops.size() + graph.values.size();
     schedule_.phases.reserve(most);
@@ -38,7 +45,18 @@ class Scheduler {
 
   Schedule run() {
     find_quantized();
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) add_op(static_cast<std::int32_t>(i));
+    const std::int32_t count = static_cast<std::int32_t>(graph_.ops.size());
+    for (std::int32_t i = 0; i < count;) {
+      const HeadRun run = few_ ? find_head_run(graph_, i) : HeadRun{};
+      if (run.products > 0 && !any_quantized(i, run.end)) {
+        add_head_run(i, run);
+        i = run.end;
+      } else {
+        add_op(i++);
+      }
+    }
+    find_own();
+    find_hidden();
     place();
     return std::move(schedule_);
   }
@@ -83,6 +101,7 @@ class Scheduler {
   /// Whether the op reads something that the phase writes in a way that needs a barrier.
   bool joins(const Phase& phase, PhaseKind kind, const backend::Op& op) const {
     if (phase.kind != kind || phase.rows != rows_of(op) || kind == PhaseKind::attention) return false;
+    if (kind != PhaseKind::rows && phase.step_count > 0) return false;
     const std::int32_t index = static_cast<std::int32_t>(schedule_.phases.size()) - 1;
     if (kind == PhaseKind::rows) {
       // gather_rows reads rows of other threads: what it reads must be finished.
@@ -93,6 +112,69 @@ class Scheduler {
       if (in != none && writer_[static_cast<std::size_t>(in)] == index) return false;
     }
     return true;
+  }
+
+  bool any_quantized(std::int32_t first, std::int32_t end) const {
+    for (std::int32_t i = first; i < end; ++i) {
+      const ValueId out = graph::io_of(graph_.ops[static_cast<std::size_t>(i)]).out;
+      if (out != none && quantized_[static_cast<std::size_t>(out)] != 0) return true;
+    }
+    return false;
+  }
+
+  bool written_by_last(ValueId id) const {
+    return id != none &&
+           writer_[static_cast<std::size_t>(id)] == static_cast<std::int32_t>(schedule_.phases.size()) - 1;
+  }
+
+  /// Whether the op can be done column by column behind the products of the last phase.
+  bool follows_products(const backend::Op& op) const {
+    if (!few_ || schedule_.phases.empty() || !is_columnwise(op)) return false;
+    const Phase& phase = schedule_.phases.back();
+    if (phase.kind != PhaseKind::matmul || phase.cut == StepCut::heads || phase.rows != rows_of(op)) return false;
+    const graph::OpIo io = graph::io_of(op);
+    bool reads = false;
+    for (ValueId in : io.in) reads = reads || written_by_last(in);
+    if (!reads) return false;
+    for (std::int32_t i = 0; i < phase.products; ++i) {
+      const graph::OpIo product = graph::io_of(graph_.ops[static_cast<std::size_t>(phase.first_op + i)]);
+      if (value(product.out).width != value(io.out).width) return false;
+    }
+    return true;
+  }
+
+  void add_columnwise(std::int32_t index, ValueId out) {
+    Phase& phase = schedule_.phases.back();
+    phase.cut = StepCut::columns;
+    ++phase.op_count;
+    add_step(phase, {index, none});
+    writer_[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(schedule_.phases.size()) - 1;
+    if (quantized_[static_cast<std::size_t>(out)] == 0) return;
+    check_quantizable(out);
+    add_step(phase, {none, out});
+  }
+
+  void add_head_run(std::int32_t first, const HeadRun& run) {
+    Phase& phase = phase_for(PhaseKind::matmul, rows_of(graph_.ops[static_cast<std::size_t>(first)]), false, first);
+    phase.cut = StepCut::heads;
+    phase.op_count = run.end - first;
+    phase.products = run.products;
+    phase.first_head = static_cast<std::int32_t>(schedule_.heads.size());
+    std::int32_t heads = 0;
+    for (std::int32_t i = 0; i < run.products; ++i) {
+      const graph::OpIo io = graph::io_of(graph_.ops[static_cast<std::size_t>(first + i)]);
+      const std::int32_t width = run.head[static_cast<std::size_t>(i)];
+      schedule_.heads.push_back({width, heads});
+      if (width > 0) heads += value(io.out).width / width;
+    }
+    schedule_.most_heads = std::max(schedule_.most_heads, heads);
+    for (std::int32_t i = first; i < run.end; ++i) {
+      if (i >= first + run.products) add_step(phase, {i, none});
+      const ValueId out = graph::io_of(graph_.ops[static_cast<std::size_t>(i)]).out;
+      if (out != none) {
+        writer_[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(schedule_.phases.size()) - 1;
+      }
+    }
   }
 
   Phase& phase_for(PhaseKind kind, backend::Rows rows, bool join, std::int32_t op) {
@@ -109,21 +191,34 @@ class Scheduler {
 
   void add_op(std::int32_t index) {
     const backend::Op& op = graph_.ops[static_cast<std::size_t>(index)];
+    if (follows_products(op)) return add_columnwise(index, graph::io_of(op).out);
     const PhaseKind kind = kind_of(op);
     const bool join = !schedule_.phases.empty() && joins(schedule_.phases.back(), kind, op);
     Phase& phase = phase_for(kind, rows_of(op), join, index);
     ++phase.op_count;
+    if (kind == PhaseKind::matmul) ++phase.products;
     if (kind == PhaseKind::rows) add_step(phase, {index, none});
     const ValueId out = graph::io_of(op).out;
     if (out == none) return;
     writer_[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(schedule_.phases.size()) - 1;
-    if (quantized_[static_cast<std::size_t>(out)] != 0) add_quantize(out, kind, index);
+    if (quantized_[static_cast<std::size_t>(out)] == 0) return;
+    const auto* attention = std::get_if<backend::PagedAttention>(&op);
+    if (few_ && attention != nullptr &&
+        graph_.states[static_cast<std::size_t>(attention->slot.group)].v_width % 32 == 0) {
+      add_step(phase, {none, out});
+    } else {
+      add_quantize(out, kind, index);
+    }
   }
 
-  void add_quantize(ValueId id, PhaseKind writer, std::int32_t op) {
+  void check_quantizable(ValueId id) const {
     if (value(id).width % 32 != 0) {
       core::fail(ErrorCode::unsupported_type, "a quantized matmul over {} columns, no multiple of 32", value(id).width);
     }
+  }
+
+  void add_quantize(ValueId id, PhaseKind writer, std::int32_t op) {
+    check_quantizable(id);
     Phase& phase = phase_for(PhaseKind::rows, value(id).rows, writer == PhaseKind::rows, op + 1);
     add_step(phase, {none, id});
   }
@@ -134,68 +229,140 @@ class Scheduler {
     ++phase.step_count;
   }
 
+  /// A phase of rows that any number of threads may do at the same time, into memory of their own: no writes to the
+  /// cache or to the caller's logits, and rows that are not too long to be kept so often.
+  bool may_be_own(const Phase& phase) const {
+    if (!few_ || phase.kind != PhaseKind::rows) return false;
+    std::int64_t width = 0;
+    for (const RowStep& step : schedule_.steps_of(phase)) {
+      ValueId out = step.quantize;
+      if (step.op != none) {
+        const backend::Op& op = graph_.ops[static_cast<std::size_t>(step.op)];
+        if (std::holds_alternative<backend::KvWrite>(op)) return false;
+        out = graph::io_of(op).out;
+      }
+      if (out == graph_.logits) return false;
+      width += value(out).width;
+    }
+    return width <= most_own_width;
+  }
+
+  void find_own() {
+    schedule_.value_own.assign(graph_.values.size(), 0);
+    schedule_.quant_own.assign(graph_.values.size(), 0);
+    for (Phase& phase : schedule_.phases) {
+      phase.own = may_be_own(phase);
+      if (!phase.own) continue;
+      for (const RowStep& step : schedule_.steps_of(phase)) {
+        if (step.quantize != none) schedule_.quant_own[static_cast<std::size_t>(step.quantize)] = 1;
+        if (step.op == none) continue;
+        const graph::OpIo io = graph::io_of(graph_.ops[static_cast<std::size_t>(step.op)]);
+        schedule_.value_own[static_cast<std::size_t>(io.out)] = 1;
+      }
+    }
+  }
+
+  void find_hidden() {
+    schedule_.hidden_phases = schedule_.phases.size();
+    if (graph_.hidden != none) {
+      schedule_.hidden_phases = static_cast<std::size_t>(writer_[static_cast<std::size_t>(graph_.hidden)]) + 1;
+    }
+  }
+
   std::int64_t row_limit(ValueId id) const {
     return value(id).rows == backend::Rows::tokens ? limits_.tokens : limits_.outputs;
   }
 
-  std::uint64_t value_bytes(ValueId id) const {
+  std::uint64_t value_bytes(ValueId id, std::int64_t rows) const {
     const char* what = "bytes of activations";
     const std::int64_t bytes = core::mul_or_fail<std::int64_t>(
-        core::mul_or_fail<std::int64_t>(row_limit(id), value(id).width, what, ErrorCode::out_of_memory), 4, what,
+        core::mul_or_fail<std::int64_t>(rows, value(id).width, what, ErrorCode::out_of_memory), 4, what,
         ErrorCode::out_of_memory);
     return static_cast<std::uint64_t>((bytes + 63) / 64 * 64);
+  }
+
+  /// First and last time that each value and quantized form is needed. For own ones time counts phases: a thread does
+  /// one after the other. For the rest it counts barriers that are always there, for between two of these threads may
+  /// be in different phases.
+  struct Lives {
+    using Times = core::Vector<std::int32_t>;
+    Lives(std::size_t n, const std::shared_ptr<core::Memory>& memory)
+        : first(n, -1, memory), last(n, -1, memory), quant_first(n, -1, memory), quant_last(n, -1, memory) {}
+    Times first, last, quant_first, quant_last;
+  };
+  struct Time {
+    std::int32_t phase = 0, barriers = 0;
+  };
+
+  void touch_value(Lives& lives, ValueId id, Time time) const {
+    if (id == none) return;
+    const std::size_t i = static_cast<std::size_t>(id);
+    touch(lives.first[i], lives.last[i], schedule_.value_own[i] != 0 ? time.phase : time.barriers);
+  }
+  void touch_quant(Lives& lives, ValueId id, Time time) const {
+    if (id == none) return;
+    const std::size_t i = static_cast<std::size_t>(id);
+    touch(lives.quant_first[i], lives.quant_last[i], schedule_.quant_own[i] != 0 ? time.phase : time.barriers);
+  }
+  static void touch(std::int32_t& first, std::int32_t& last, std::int32_t time) {
+    if (first < 0) first = time;
+    last = std::max(last, time);
+  }
+
+  Lives find_lives() const {
+    Lives lives(graph_.values.size(), memory_);
+    Time time;
+    for (const Phase& phase : schedule_.phases) {
+      for (std::int32_t i = phase.first_op; i < phase.first_op + phase.op_count; ++i) {
+        const backend::Op& op = graph_.ops[static_cast<std::size_t>(i)];
+        const graph::OpIo io = graph::io_of(op);
+        ValueId quantized = none;
+        if (!reads_quantized(op, quantized)) quantized = none;
+        touch_quant(lives, quantized, time);
+        for (ValueId id : io.in) {
+          if (id != quantized) touch_value(lives, id, time);
+        }
+        touch_value(lives, io.out, time);
+      }
+      for (const RowStep& step : schedule_.steps_of(phase)) {
+        touch_value(lives, step.quantize, time);
+        touch_quant(lives, step.quantize, time);
+      }
+      ++time.phase;
+      if (!phase.own) ++time.barriers;
+    }
+    touch_value(lives, graph_.logits, time);
+    touch_value(lives, graph_.hidden, time);
+    return lives;
   }
 
   void place() {
     const std::size_t n = graph_.values.size();
     schedule_.value_at.assign(n, no_place);
     schedule_.quant_at.assign(n, no_place);
-    using Phases = core::Vector<std::int32_t>;
-    Phases first(n, -1, memory_), last(n, -1, memory_), quant_first(n, -1, memory_), quant_last(n, -1, memory_);
-    const auto touch = [](Phases& from, Phases& to, ValueId id, std::int32_t p) {
-      if (id == none) return;
-      const std::size_t i = static_cast<std::size_t>(id);
-      if (from[i] < 0) from[i] = p;
-      to[i] = std::max(to[i], p);
-    };
-    for (std::size_t p = 0; p < schedule_.phases.size(); ++p) {
-      const Phase& phase = schedule_.phases[p];
-      const std::int32_t at = static_cast<std::int32_t>(p);
-      for (std::int32_t i = phase.first_op; i < phase.first_op + phase.op_count; ++i) {
-        const backend::Op& op = graph_.ops[static_cast<std::size_t>(i)];
-        const graph::OpIo io = graph::io_of(op);
-        ValueId quantized = none;
-        if (!reads_quantized(op, quantized)) quantized = none;
-        touch(quant_first, quant_last, quantized, at);
-        for (ValueId id : io.in) {
-          if (id != quantized) touch(first, last, id, at);
+    const Lives lives = find_lives();
+    for (const bool own : {false, true}) {
+      core::Vector<Item> items(memory_);
+      items.reserve(2 * n);
+      const auto add = [&](std::uint64_t bytes, std::int32_t first, std::int32_t last, std::uint64_t& at) {
+        items.push_back({bytes, first, last, &at, items.size()});
+      };
+      for (std::size_t i = 0; i < n; ++i) {
+        const ValueId id = static_cast<ValueId>(i);
+        const std::int64_t rows = own ? 1 : row_limit(id);
+        if (lives.first[i] >= 0 && (schedule_.value_own[i] != 0) == own) {
+          add(value_bytes(id, rows), lives.first[i], lives.last[i], schedule_.value_at[i]);
         }
-        touch(first, last, io.out, at);
+        if (lives.quant_first[i] >= 0 && (schedule_.quant_own[i] != 0) == own) {
+          add(quant_bytes(rows, value(id).width), lives.quant_first[i], lives.quant_last[i], schedule_.quant_at[i]);
+        }
       }
-      for (const RowStep& step : schedule_.steps_of(phase)) {
-        touch(first, last, step.quantize, at);
-        touch(quant_first, quant_last, step.quantize, at);
-      }
+      place_items(items, own ? schedule_.own_row_bytes : schedule_.bytes);
     }
-    const std::int32_t end = static_cast<std::int32_t>(schedule_.phases.size());
-    touch(first, last, graph_.logits, end);
-    touch(first, last, graph_.hidden, end);
-
-    core::Vector<Item> items(memory_);
-    items.reserve(2 * n);
-    for (std::size_t i = 0; i < n; ++i) {
-      const ValueId id = static_cast<ValueId>(i);
-      if (first[i] >= 0) items.push_back({value_bytes(id), first[i], last[i], &schedule_.value_at[i], items.size()});
-      if (quant_first[i] >= 0) {
-        items.push_back({quant_bytes(row_limit(id), value(id).width), quant_first[i], quant_last[i],
-                         &schedule_.quant_at[i], items.size()});
-      }
-    }
-    place_items(items);
   }
 
   /// Largest first, each at the lowest offset that is free during its life.
-  void place_items(core::Vector<Item>& items) {
+  void place_items(core::Vector<Item>& items, std::uint64_t& total) {
     // In the order of the values where sizes are equal; std::stable_sort would take memory that is not counted.
     std::sort(items.begin(), items.end(),
               [](const Item& a, const Item& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.order < b.order; });
@@ -211,13 +378,13 @@ class Scheduler {
       *item.at = at;
       const auto by_offset = [](const Item* a, const Item* b) { return *a->at < *b->at; };
       placed.insert(std::upper_bound(placed.begin(), placed.end(), &item, by_offset), &item);
-      schedule_.bytes = std::max(schedule_.bytes,
-                                 core::add_or_fail(at, item.bytes, "bytes of activations", ErrorCode::out_of_memory));
+      total = std::max(total, core::add_or_fail(at, item.bytes, "bytes of activations", ErrorCode::out_of_memory));
     }
   }
 
   const backend::Graph& graph_;
   const backend::Limits& limits_;
+  bool few_;
   const std::shared_ptr<core::Memory>& memory_;
   core::Vector<std::uint8_t> quantized_;  // whether an op reads the quantized form of each value
   core::Vector<std::int32_t> writer_;     // phase that writes each value
@@ -231,9 +398,15 @@ std::uint64_t quant_bytes(std::int64_t rows, std::int64_t width) noexcept {
   return static_cast<std::uint64_t>((rows * (width + 12 * blocks) + 255) / 64 * 64);
 }
 
-Schedule make_schedule(const backend::Graph& graph, const backend::Limits& limits,
+std::int32_t Schedule::barriers(bool own) const noexcept {
+  std::int32_t count = 0;
+  for (const Phase& phase : phases) count += own && phase.own ? 0 : 1;
+  return count;
+}
+
+Schedule make_schedule(const backend::Graph& graph, const backend::Limits& limits, ScheduleKind kind,
                        const std::shared_ptr<core::Memory>& memory) {
-  return Scheduler(graph, limits, memory).run();
+  return Scheduler(graph, limits, kind, memory).run();
 }
 
 }  // namespace llminfer::cpu

@@ -4,6 +4,15 @@
 // other: a thread takes the same rows through all of them, no barrier between. Matmuls that follow each other and do
 // not read each other share one phase: their panels are one list. A value that a quantized matmul reads is quantized in
 // the phase that writes it where that works row by row, else in a phase of its own.
+//
+// A program has two schedules. That for many rows is as above. That for few rows (decoding) has fewer barriers, five a
+// layer of a dense decoder:
+//   * What follows a matmul column by column (activation, residual add, quantization) or head by head (QK norm, RoPE,
+//     KV write) is done in its phase, by the thread that made the products, or, where a head's products are shared out
+//     among threads, by the one that is last.
+//   * A phase of rows is done by every thread for itself, all rows, into memory of its own, so that nobody waits: its
+//     values are `own`. With more rows than that pays for, threads share out the rows as above.
+// Both run the same kernels on the same values: the bits are equal.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +27,10 @@ namespace llminfer::cpu {
 
 enum class PhaseKind : std::uint8_t { rows, matmul, moe_matmul, attention };
 
-/// One thing done to each row: an op, or (op = none) the quantization of a value.
+/// How the steps behind the products of a matmul phase are cut: at any column (of 32, if one quantizes), or into heads.
+enum class StepCut : std::uint8_t { none, columns, heads };
+
+/// An op, or (op = none) the quantization of a value.
 struct RowStep {
   std::int32_t op = backend::none;
   backend::ValueId quantize = backend::none;
@@ -27,31 +39,52 @@ struct RowStep {
 struct Phase {
   PhaseKind kind = PhaseKind::rows;
   backend::Rows rows = backend::Rows::tokens;
+  StepCut cut = StepCut::none;
+  bool own = false;           ///< rows only: every thread may do it for itself
   std::int32_t first_op = 0;  ///< covers ops [first_op, first_op + op_count)
   std::int32_t op_count = 0;
-  std::int32_t first_step = 0;  ///< rows only: steps [first_step, first_step + step_count)
+  std::int32_t products = 0;    ///< matmul only: of these, ops [first_op, first_op + products) are products
+  std::int32_t first_step = 0;  ///< steps [first_step, first_step + step_count)
   std::int32_t step_count = 0;
+  std::int32_t first_head = 0;  ///< cut into heads: Schedule::heads [first_head, first_head + products)
+};
+
+/// Of one product whose steps go head by head.
+struct HeadCut {
+  std::int32_t width = 0;  ///< values of a head; 0: no steps
+  std::int32_t first = 0;  ///< number of its first head among all of the phase
 };
 
 constexpr std::uint64_t no_place = ~std::uint64_t{0};
 
 struct Schedule {
   core::Vector<Phase> phases{};
-  core::Vector<RowStep> steps{};           ///< of all phases
-  core::Vector<std::uint64_t> value_at{};  ///< byte offset of each value in the activations
+  core::Vector<RowStep> steps{};  ///< of all phases
+  core::Vector<HeadCut> heads{};  ///< of all phases
+  core::Vector<std::uint64_t>
+      value_at{};  ///< byte offset of each value in the activations; own: for each row of a step
   core::Vector<std::uint64_t> quant_at{};  ///< of its quantized form, or no_place
-  std::uint64_t bytes = 0;
+  core::Vector<std::uint8_t> value_own{};  ///< whether each value lies in a thread's own memory
+  core::Vector<std::uint8_t> quant_own{};
+  std::uint64_t bytes = 0;          ///< of the activations, own ones aside
+  std::uint64_t own_row_bytes = 0;  ///< of the own ones, for each row of a step
+  std::int32_t most_heads = 0;      ///< of a phase that is cut into heads
+  std::size_t hidden_phases = 0;    ///< phases after which the hidden state is there
 
   std::span<const RowStep> steps_of(const Phase& phase) const noexcept {
     return {steps.data() + phase.first_step, static_cast<std::size_t>(phase.step_count)};
   }
+  /// Barriers of a step in which phases of rows are done by each thread for itself, or not.
+  std::int32_t barriers(bool own) const noexcept;
 };
 
 /// Bytes of `rows` quantized rows of `width` values: planes q, d, sum, half (see QuantRow).
 std::uint64_t quant_bytes(std::int64_t rows, std::int64_t width) noexcept;
 
+enum class ScheduleKind : std::uint8_t { many_rows, few_rows };
+
 /// The tables come from `memory`. The graph must have passed graph::check. Throws unsupported_type, out_of_memory.
-Schedule make_schedule(const backend::Graph& graph, const backend::Limits& limits,
+Schedule make_schedule(const backend::Graph& graph, const backend::Limits& limits, ScheduleKind kind,
                        const std::shared_ptr<core::Memory>& memory);
 
 }  // namespace llminfer::cpu

@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "core/memory.h"
 #include "device/cpu/cpu_backend.h"
+#include "device/cpu/schedule.h"
 #include "device/reference/reference_backend.h"
 #include "graph/builder.h"
 #include "random_rows.h"
@@ -21,7 +22,7 @@ struct Spec {
   int layers = 2, width = 64, heads = 4, heads_kv = 2, head = 32, feed = 96, vocabulary = 50;
   int window = 0;
   float cap = 0.0F;
-  bool sinks = false, moe = false, bias = false;
+  bool sinks = false, moe = false, bias = false, post_norm = false;
   backend::Activation activation = backend::Activation::silu;
 };
 
@@ -66,6 +67,12 @@ class TestModel final : public backend::WeightReader {
     return b_.moe_combine(b_.moe_matmul(act, r, 2, matrix(spec_.type, spec_.feed, spec_.width, 5)), r, 2);
   }
 
+  /// x + branch
+  ValueId add(ValueId x, ValueId branch) {
+    if (spec_.post_norm) branch = b_.rms_norm(branch, vector(spec_.width), spec_.width, 1e-5F);
+    return b_.add(x, branch);
+  }
+
   ValueId layer(ValueId x, int index) {
     b_.group(backend::GroupKind::qkv, index);
     const ValueId h = b_.rms_norm(x, vector(spec_.width), spec_.width, 1e-5F);
@@ -90,14 +97,14 @@ class TestModel final : public backend::WeightReader {
     if (spec_.sinks) op.sinks = vector(spec_.heads);
     const ValueId attended = b_.attention(op);
     b_.group(backend::GroupKind::attention_out, index);
-    x = b_.add(x, b_.matmul(attended, matrix(spec_.type, q_width, spec_.width)));
+    x = add(x, b_.matmul(attended, matrix(spec_.type, q_width, spec_.width)));
     b_.group(backend::GroupKind::ffn, index);
     const ValueId n = b_.rms_norm(x, vector(spec_.width), spec_.width, 1e-5F);
-    if (spec_.moe) return b_.add(x, experts(n));
+    if (spec_.moe) return add(x, experts(n));
     const ValueId gate = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
     const ValueId up = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
     const ValueId act = b_.gated_activation(gate, up, spec_.activation);
-    return b_.add(x, b_.matmul(act, matrix(spec_.type, spec_.feed, spec_.width)));
+    return add(x, b_.matmul(act, matrix(spec_.type, spec_.feed, spec_.width)));
   }
 
   std::shared_ptr<const backend::Graph> build() {
@@ -223,7 +230,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 std::vector<Spec> specs() {
-  std::vector<Spec> out(6);
+  std::vector<Spec> out(7);
   out[1].type = WeightType::q4_1;
   out[1].heads = out[1].heads_kv = 2;
   out[1].bias = true;
@@ -241,6 +248,9 @@ std::vector<Spec> specs() {
   out[4].heads_kv = 1;
   out[5].type = WeightType::mxfp4;
   out[5].moe = true;
+  out[6].post_norm = true;
+  out[6].heads = out[6].heads_kv = 3;  // more panels of a head than a thread gets
+  out[6].head = 64;
   return out;
 }
 
@@ -270,6 +280,7 @@ TEST_CASE("bits do not depend on chunks, threads, instruction set or company") {
       for (std::size_t chunk : {1, 7, 64}) {
         REQUIRE(same_bits(Runner(cpu(2), model, 160, 1, kv).prompt(0, tokens, chunk), truth));
       }
+      REQUIRE(same_bits(Runner(cpu(5), model, 160, 1, kv).prompt(0, tokens, 3), truth));  // heads cut among threads
       REQUIRE(same_bits(Runner(cpu(3, "portable"), model, 160, 1, kv).prompt(0, tokens, 150), truth));
       Runner batch(cpu(2), model, 160, 3, kv);
       std::vector<float> logits;
@@ -279,6 +290,25 @@ TEST_CASE("bits do not depend on chunks, threads, instruction set or company") {
       REQUIRE(batch.step({{0, 0, others}, {1, 60, rest}, {2, 90, {3}}}, logits).ok());
       REQUIRE(std::memcmp(logits.data() + 90 * 50, truth.data() + 60 * 50, 90 * 50 * sizeof(float)) == 0);
     }
+  }
+}
+
+TEST_CASE("a layer of a dense decoder has five barriers when rows are few") {
+  const auto memory = std::make_shared<core::Memory>();
+  const auto barriers = [&](Spec spec, int layers, bool own, ScheduleKind kind) {
+    spec.layers = layers;
+    return make_schedule(*TestModel(spec).graph(), {8, 8, 8}, kind, memory).barriers(own);
+  };
+  for (const Spec& spec : specs()) {
+    if (spec.moe) continue;
+    INFO("weights " << describe(spec.type).name << " post norm " << spec.post_norm);
+    const auto a_layer = [&](bool own, ScheduleKind kind) {
+      return barriers(spec, 3, own, kind) - barriers(spec, 2, own, kind);
+    };
+    CHECK(a_layer(true, ScheduleKind::few_rows) == 5);
+    CHECK(a_layer(false, ScheduleKind::few_rows) == 7);
+    CHECK(a_layer(false, ScheduleKind::many_rows) >= 9);           // one less where attention's output is not quantized
+    CHECK(barriers(spec, 2, true, ScheduleKind::few_rows) == 11);  // and one for the head
   }
 }
 
