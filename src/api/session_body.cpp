@@ -46,13 +46,11 @@ Session::Body::~Body() {
   sequence.reset();
 }
 
-backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, std::span<float> out,
+backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, const backend::StepOutputs& outputs,
                                    const std::stop_token& stop, backend::StopFlag& flag) {
   const profile::PartScope part(recorder(), profile::Part::scheduling, profile::Part::outside);
   const std::stop_callback on_stop(stop, [&flag] { flag.request(); });
   plan_.items.assign(1, {sequence.get(), count, wanted});
-  backend::StepOutputs outputs;
-  outputs.values = out;
   const runtime::PoolLock lock(*pool);
   require_room(sequence->reserve(sequence->computed() + count));
   return pool->executor().run(*pool, plan_, outputs, flag, recorder());
@@ -61,6 +59,25 @@ backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, std::s
 Session::Body::End Session::Body::compute(const std::stop_token& stop, backend::StopFlag& flag,
                                           std::optional<Clock::time_point> deadline) {
   if (logits_current()) return End::done;
+  backend::StepOutputs outputs;
+  outputs.values = rows.span();
+  const End end = compute_with(outputs, stop, flag, deadline);
+  if (end == End::done) logits_at = sequence->size();
+  return end;
+}
+
+Session::Body::End Session::Body::compute_best(const std::stop_token& stop, backend::StopFlag& flag,
+                                               std::optional<Clock::time_point> deadline) {
+  backend::StepOutputs outputs;
+  outputs.kind = backend::OutputKind::arg_max;
+  outputs.ids = {&best.token, 1};
+  outputs.scores = {&best.logit, 1};
+  return compute_with(outputs, stop, flag, deadline);
+}
+
+/// `outputs`: of the last token alone.
+Session::Body::End Session::Body::compute_with(const backend::StepOutputs& outputs, const std::stop_token& stop,
+                                               backend::StopFlag& flag, std::optional<Clock::time_point> deadline) {
   if (sequence->computed() == sequence->size()) {  // computed, but its logits are gone
     const runtime::PoolLock lock(*pool);
     require_room(sequence->recompute_last());
@@ -72,18 +89,19 @@ Session::Body::End Session::Body::compute(const std::stop_token& stop, backend::
     const int count = std::min(left, pool->limits().tokens);
     logits_at = 0;
     const auto wanted = count == left ? runtime::RowsWanted::last : runtime::RowsWanted::none;
-    const backend::Status status = run(count, wanted, rows.span(), stop, flag);
+    const backend::Status status = run(count, wanted, outputs, stop, flag);
     if (!status.ok() && status.code == ErrorCode::cancelled) return End::cancelled;
     if (!status.ok()) throw_status(status);
   }
-  logits_at = sequence->size();
   return End::done;
 }
 
 void Session::Body::score_chunk(int count, const std::stop_token& stop) {
   backend::StopFlag flag;
   logits_at = 0;
-  const backend::Status status = run(count, runtime::RowsWanted::all, rows.span(), stop, flag);
+  backend::StepOutputs outputs;
+  outputs.values = rows.span();
+  const backend::Status status = run(count, runtime::RowsWanted::all, outputs, stop, flag);
   if (!status.ok()) throw_status(status);
 }
 

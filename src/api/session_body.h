@@ -35,6 +35,12 @@ class Session::Body {
   /// Computes what is not computed, so that logits() belong to the last token. The history must not be empty.
   /// `deadline`: looked at between chunks. Throws what the device reports.
   End compute(const std::stop_token& stop, backend::StopFlag& flag, std::optional<Clock::time_point> deadline);
+  /// As compute, but of the logits the best alone comes from the device. logits() is empty then.
+  End compute_best(const std::stop_token& stop, backend::StopFlag& flag, std::optional<Clock::time_point> deadline);
+  struct Best {
+    Token token = 0;
+    float logit = 0;
+  };
   /// One step of `count` tokens with logits of all of them in rows(). Throws as compute, cancelled included.
   void score_chunk(int count, const std::stop_token& stop);
 
@@ -49,6 +55,7 @@ class Session::Body {
   std::span<const float> logits() const noexcept;
   bool logits_current() const noexcept;
 
+  Best best;  ///< of the last compute_best that was done
   const Model model;
   const std::shared_ptr<runtime::Pool> pool;
   std::unique_ptr<runtime::Sequence> sequence;
@@ -61,8 +68,10 @@ class Session::Body {
   profile::Recorder* recorder() const noexcept { return profiled ? profiled->recorder().get() : nullptr; }
 
  private:
-  backend::Status run(int count, runtime::RowsWanted wanted, std::span<float> out, const std::stop_token& stop,
-                      backend::StopFlag& flag);
+  End compute_with(const backend::StepOutputs& outputs, const std::stop_token& stop, backend::StopFlag& flag,
+                   std::optional<Clock::time_point> deadline);
+  backend::Status run(int count, runtime::RowsWanted wanted, const backend::StepOutputs& outputs,
+                      const std::stop_token& stop, backend::StopFlag& flag);
   runtime::StepPlan plan_;
 };
 

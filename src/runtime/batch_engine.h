@@ -5,6 +5,8 @@
 #include <llminfer/batch_stats.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <thread>
 #include <unordered_map>
@@ -70,6 +72,16 @@ class BatchEngine {
   std::int32_t total_pages() const noexcept { return static_cast<std::int32_t>(limits_.total_pages[0]); }
 
  private:
+  /// What a step gave for an item's last token: its logits, or the best of them; nothing if its history goes on.
+  struct ComputedRow {
+    struct Best {
+      Token token = 0;
+      float logit = 0;
+    };
+    std::span<const float> logits{};
+    std::optional<Best> best{};
+  };
+
   using Requests = std::vector<std::shared_ptr<BatchRequest>>;
 
   // Under the mutex.
@@ -92,10 +104,11 @@ class BatchEngine {
   void build_step() noexcept;
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
-  void commit(std::size_t item, std::span<const float> logits, Clock::time_point now) noexcept;
-  void choose(BatchRequest& request, std::span<const float> logits, Clock::time_point now) noexcept;
+  bool wants_best_alone() const noexcept;
+  void commit(std::size_t item, const ComputedRow& row, Clock::time_point now) noexcept;
+  void choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept;
   void join(BatchRequest& request) noexcept;
-  void fork_followers(BatchRequest& leader, std::span<const float> logits, Clock::time_point now) noexcept;
+  void fork_followers(BatchRequest& leader, const ComputedRow& row, Clock::time_point now) noexcept;
   void leave_group(BatchRequest& request) noexcept;
   void take_beam_row(BatchRequest& request, std::span<const float> logits, Clock::time_point now) noexcept;
   void count_token(BatchRequest& request, Clock::time_point now) noexcept;
@@ -126,6 +139,8 @@ class BatchEngine {
   std::vector<std::size_t> stepped_;  // indices into live_, one an item of step_
   Requests ending_;                   // ended, their clients not told
   core::Array<float> rows_;
+  std::vector<Token> best_ids_;  // in place of rows_ where the best logit is all that is wanted
+  std::vector<float> best_logits_;
   SamplerWorkspace sampler_;
   std::uint64_t arrivals_ = 0;
   BatchStats counts_;  // published under the mutex, with the rates

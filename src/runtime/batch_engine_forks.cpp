@@ -15,7 +15,7 @@ void BatchEngine::join(BatchRequest& request) noexcept {
 }
 
 /// The leader's prompt is computed: its followers share it, and choose from the same logits.
-void BatchEngine::fork_followers(BatchRequest& leader, std::span<const float> logits, Clock::time_point now) noexcept {
+void BatchEngine::fork_followers(BatchRequest& leader, const ComputedRow& row, Clock::time_point now) noexcept {
   BatchRequest* const first = leader.followers;
   if (first == nullptr) return;
   leader.followers = nullptr;
@@ -30,7 +30,7 @@ void BatchEngine::fork_followers(BatchRequest& leader, std::span<const float> lo
       join(*f);
     }
   }
-  for (BatchRequest* f = first; f != nullptr; f = f->next_follower) choose(*f, logits, now);
+  for (BatchRequest* f = first; f != nullptr; f = f->next_follower) choose(*f, row, now);
 }
 
 /// A request that ends leaves its group: from its leader's list, or its followers to the first of them.

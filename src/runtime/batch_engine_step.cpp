@@ -105,8 +105,14 @@ void BatchEngine::run_step() noexcept {
     step_stop_.clear();
     if (stopping_ || step_live_ == 0) return;
   }
+  const bool best = wants_best_alone();
   backend::StepOutputs outputs;
   outputs.values = rows_.span();
+  if (best) {
+    outputs.kind = backend::OutputKind::arg_max;
+    outputs.ids = best_ids_;
+    outputs.scores = best_logits_;
+  }
   backend::Status status;
   Clock::time_point now;
   {
@@ -131,15 +137,28 @@ void BatchEngine::run_step() noexcept {
       continue;
     }
     const bool wanted = step_.items[k].rows == RowsWanted::last;
-    commit(k, wanted ? rows_.span().subspan(row * width, width) : std::span<float>(), now);
+    ComputedRow computed;
+    if (wanted && best) computed.best = ComputedRow::Best{best_ids_[row], best_logits_[row]};
+    if (wanted && !best) computed.logits = rows_.span().subspan(row * width, width);
+    commit(k, computed, now);
     row += wanted ? 1 : 0;
   }
   computed_.add(now, status.ok() ? static_cast<std::uint64_t>(step_.tokens()) : 0);
   counts_.sampling += elapsed(now, clock_->now());
 }
 
+/// Whether the device's arg-max is all that every row of this step is wanted for.
+bool BatchEngine::wants_best_alone() const noexcept {
+  for (std::size_t k = 0; k < stepped_.size(); ++k) {
+    if (step_.items[k].rows == RowsWanted::none) continue;
+    const BatchRequest& request = *live_[stepped_[k]];
+    if (request.beams || request.followers != nullptr || !request.generation.wants_best_alone()) return false;
+  }
+  return true;
+}
+
 /// Counts what an item computed and goes on from its logits if its history is complete.
-void BatchEngine::commit(std::size_t item, std::span<const float> logits, Clock::time_point now) noexcept {
+void BatchEngine::commit(std::size_t item, const ComputedRow& row, Clock::time_point now) noexcept {
   BatchRequest& request = *live_[stepped_[item]];
   const std::int32_t computed = request.sequence.computed();
   (step_.items[item].count == 1 ? counts_.decode_tokens : counts_.prefill_tokens) +=
@@ -149,20 +168,22 @@ void BatchEngine::commit(std::size_t item, std::span<const float> logits, Clock:
     request.caller->served += (computed - request.charged) / request.caller_weight;
     request.charged = computed;
   }
-  if (logits.empty()) return;
+  if (row.logits.empty() && !row.best) return;
   if (request.beams) {
-    take_beam_row(request, logits, now);
+    take_beam_row(request, row.logits, now);
     return;
   }
-  fork_followers(request, logits, now);
-  choose(request, logits, now);
+  fork_followers(request, row, now);
+  choose(request, row, now);
 }
 
 /// Takes the next token, and hands out what may go.
-void BatchEngine::choose(BatchRequest& request, std::span<const float> logits, Clock::time_point now) noexcept {
+void BatchEngine::choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept {
   const std::int32_t before = request.sequence.size();
-  Result<void> stepped =
-      core::guard("Batcher", [&] { return request.generation.step(logits, sampler_, request.sequence); });
+  Result<void> stepped = core::guard("Batcher", [&] {
+    if (row.best) return request.generation.step(row.best->token, row.best->logit, request.sequence);
+    return request.generation.step(row.logits, sampler_, request.sequence);
+  });
   if (!stepped) {
     end_with(request, std::move(stepped).error());
     return;

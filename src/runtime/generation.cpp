@@ -102,6 +102,7 @@ void validate(const GenerateOptions& options, const GenerationSetup& setup) {
 
 Generation::Generation(const GenerateOptions& options, const GenerationSetup& setup)
     : vocabulary_(usable_vocabulary(setup)),
+      whole_vocabulary_(vocabulary_ == setup.vocabulary),
       max_tokens_(options.max_tokens),
       model_stops_(sorted(setup.tokenizer->vocabulary().stop_tokens())),
       stop_tokens_(sorted(options.stop_tokens)),
@@ -164,6 +165,20 @@ Result<void> Generation::step(std::span<const float> logits, SamplerWorkspace& w
   Draw draw;
   const SampleStatus sampled =
       chain_.sample(workspace, logits.first(static_cast<std::size_t>(vocabulary_)), sequence.tokens(), draw);
+  return take(sampled, draw, sequence);
+}
+
+bool Generation::wants_best_alone() const noexcept {
+  return whole_vocabulary_ && chain_.new_tokens() > 0 && chain_.wants_best_alone();
+}
+
+Result<void> Generation::step(Token best, float logit, Sequence& sequence) {
+  Draw draw;
+  const SampleStatus sampled = SamplerChain::sample_best(best, logit, draw);
+  return take(sampled, draw, sequence);
+}
+
+Result<void> Generation::take(SampleStatus sampled, const Draw& draw, Sequence& sequence) {
   if (sampled != SampleStatus::ok) return Error{error_code(sampled), describe(sampled), "", 0, 0};
 
   const Token token = draw.token;

@@ -49,6 +49,10 @@ class Generation {
 
   /// Chooses the token after the sequence's history and appends it. An error leaves the sequence as it was.
   Result<void> step(std::span<const float> logits, SamplerWorkspace& workspace, Sequence& sequence);
+  /// Whether the device's arg-max is all that the next step needs: then step() with it does the same. Not for the first
+  /// token: its logits are looked through for what is no number, which a broken head would have at every token.
+  bool wants_best_alone() const noexcept;
+  Result<void> step(Token best, float logit, Sequence& sequence);
   /// Ends here; what waits is dropped with drop_waiting().
   void end(Finish finish) noexcept;
 
@@ -64,12 +68,14 @@ class Generation {
   Piece piece_of(const Waiting& waiting) const noexcept;
 
  private:
+  Result<void> take(SampleStatus sampled, const Draw& draw, Sequence& sequence);
   bool is_stop(Token token, Finish& finish) const noexcept;
   void take_text(Token token, Waiting& waiting);
   void take_back(int count, Sequence& sequence) noexcept;
   Waiting& back() noexcept { return ring_[(first_ + waiting_ - 1) % ring_.size()]; }
 
   std::int32_t vocabulary_;
+  bool whole_vocabulary_;  // every logit has a token
   std::int32_t max_tokens_;
   std::vector<Token> model_stops_;  // sorted
   std::vector<Token> stop_tokens_;  // sorted

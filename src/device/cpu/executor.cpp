@@ -33,6 +33,7 @@ Executor::Executor(const CpuProgram& program, const backend::StepBatch& batch, C
       outputs_(outputs),
       stop_(stop),
       profile_(profile),
+      bests_(outputs.kind == backend::OutputKind::arg_max && outputs.allowed.empty() && schedule_.logits_in_columns()),
       tokens_(static_cast<std::int64_t>(batch.tokens.size())),
       outputs_count_(static_cast<std::int64_t>(batch.output_rows.size())),
       logits_(outputs.kind == backend::OutputKind::logits && !program.logits_read() ? outputs.values.data() : nullptr),
@@ -124,6 +125,11 @@ std::size_t Executor::sequence_of(std::int64_t row, std::size_t from) const noex
 
 std::byte* Executor::scratch(int thread) const noexcept {
   return base_ + program_.plan().scratch_at + program_.plan().scratch_bytes * static_cast<std::uint64_t>(thread);
+}
+
+BestLogit* Executor::bests_of(int thread) const noexcept {
+  return reinterpret_cast<BestLogit*>(base_ + program_.plan().bests_at +
+                                      program_.plan().bests_bytes * static_cast<std::uint64_t>(thread));
 }
 
 const float* Executor::cosine(std::int32_t table, std::int64_t token) const noexcept {
@@ -249,6 +255,17 @@ void Executor::attention(const Phase& phase, int thread, int threads) noexcept {
   }
 }
 
+/// Columns rise with the threads: the first of equals has the lowest id.
+void Executor::merge_bests(std::int64_t row, int threads) noexcept {
+  BestLogit best;
+  for (int thread = 0; thread < threads; ++thread) {
+    const BestLogit& other = bests_of(thread)[row];
+    if (other.score > best.score) best = other;
+  }
+  outputs_.ids[static_cast<std::size_t>(row)] = best.id;
+  outputs_.scores[static_cast<std::size_t>(row)] = best.score;
+}
+
 void Executor::finish(int thread, int threads) noexcept {
   const core::Share share = core::share_of(outputs_count_, thread, threads);
   const backend::Graph& graph = program_.graph();
@@ -264,6 +281,11 @@ void Executor::finish(int thread, int threads) noexcept {
                     sizeof(float) * static_cast<std::size_t>(width(graph.logits)));
         break;
       case backend::OutputKind::arg_max:
+        if (bests_) {
+          merge_bests(r, threads);
+          break;
+        }
+        [[fallthrough]];
       case backend::OutputKind::top_k:
         device::reduce_row({value(graph.logits, r, thread), static_cast<std::size_t>(width(graph.logits))},
                            static_cast<std::size_t>(r), outputs_);

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 
 #include "device/cpu/multiply.h"
 #include "device/cpu/program.h"
 
 namespace llminfer::cpu {
+
+/// The best logit of some columns of a row, the first of equals; as it is here where all are NaN.
+struct BestLogit {
+  float score = -std::numeric_limits<float>::infinity();
+  std::int32_t id = 0;
+};
 
 class Executor {
  public:
@@ -28,17 +35,21 @@ class Executor {
   void angles(int thread, int threads) noexcept;
   void rows(const Phase& phase, int thread, int threads) noexcept;
   void matmul(const Phase& phase, int thread, int threads) noexcept;
+  const backend::MatMul& product_at(const Phase& phase, std::int32_t index) const noexcept;
   void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void column_list(const Phase& phase, int thread, int threads) noexcept;
+  void find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept;
   void column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void panel_list(const Phase& phase, int thread, int threads) noexcept;
-  void heads_of(const Phase& phase, std::int32_t product, core::Share panels, int thread) noexcept;
+  void head_list(const Phase& phase, int thread, int threads) noexcept;
+  void finish_heads(const Phase& phase, const HeadCut& cut, core::Share panels, int thread) noexcept;
   void head_steps(const Phase& phase, std::int32_t product, std::int32_t head, int thread) noexcept;
   void quantize_columns(backend::ValueId id, std::int64_t row, std::int64_t begin, std::int64_t end,
                         int thread) noexcept;
   void moe_matmul(const backend::MoeMatMul& op, int thread, int threads) noexcept;
   void attention(const Phase& phase, int thread, int threads) noexcept;
   void finish(int thread, int threads) noexcept;
+  void merge_bests(std::int64_t row, int threads) noexcept;
 
   std::int64_t row_count(backend::Rows rows) const noexcept {
     return rows == backend::Rows::tokens ? tokens_ : outputs_count_;
@@ -54,6 +65,8 @@ class Executor {
   /// The sequence of a row of Rows::tokens, looked for from sequence `from` on.
   std::size_t sequence_of(std::int64_t row, std::size_t from) const noexcept;
   std::byte* scratch(int thread) const noexcept;
+  /// One for each row wanted out.
+  BestLogit* bests_of(int thread) const noexcept;
   const float* cosine(std::int32_t table, std::int64_t token) const noexcept;
   const float* sine(std::int32_t table, std::int64_t token) const noexcept;
 
@@ -68,6 +81,7 @@ class Executor {
   const backend::StepOutputs& outputs_;
   const backend::StopFlag& stop_;
   backend::ProfileSink* profile_;
+  const bool bests_;  // each thread finds the best of the logits that it makes
   std::int64_t tokens_;
   std::int64_t outputs_count_;
   float* logits_;                        // where logits go directly, or null

@@ -33,6 +33,7 @@ class HeadRunFinder {
         const backend::StateGroup& state = graph_.states[static_cast<std::size_t>(write->slot.group)];
         if (!step(write->k, write->k, state.k_width)) return {};
         if (write->v != none && !step(write->v, write->v, state.v_width)) return {};
+        set_order(write->k, write->v);
         run_.end = i + 1;
         return run_;
       }
@@ -57,6 +58,19 @@ class HeadRunFinder {
       return true;
     }
     return false;
+  }
+
+  void set_order(ValueId k, ValueId v) noexcept {
+    std::size_t at = 0;
+    const auto take = [&](bool keys, bool values) {
+      for (std::int32_t p = 0; p < run_.products; ++p) {
+        const ValueId tail = tail_[static_cast<std::size_t>(p)];
+        if ((tail == k) == keys && (tail != k && tail == v) == values) run_.order[at++] = p;
+      }
+    };
+    take(true, false);
+    take(false, false);
+    take(false, true);
   }
 
   const backend::Graph& graph_;

@@ -15,7 +15,8 @@ struct HeadRun {
 
   std::int32_t products = 0;
   std::int32_t end = 0;
-  std::array<std::int32_t, most> head{};  ///< values of one head of each product; 0: no step follows it
+  std::array<std::int32_t, most> head{};   ///< values of one head of each product; 0: no step follows it
+  std::array<std::int32_t, most> order{};  ///< of the products: that of the keys first, that of the values last
 };
 
 /// The run that begins at op `first`; products = 0 if there is none. Heads are whole panels.

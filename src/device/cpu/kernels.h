@@ -147,6 +147,8 @@ struct Kernels {
   void (*scale)(const float* in, float* out, std::int64_t n, float factor) = nullptr;
   /// out = fma(factor, in, out)
   void (*accumulate)(const float* in, float* out, std::int64_t n, float factor) = nullptr;
+  /// The largest of n values, NaN apart; minus infinity if there is none.
+  float (*largest)(const float* in, std::int64_t n) = nullptr;
   void (*softcap)(const float* in, float* out, std::int64_t n, float cap) = nullptr;
   /// One head. `cosine`, `sine` [pairs]. In place allowed.
   void (*rope_half)(const float* in, float* out, const float* cosine, const float* sine, std::int64_t pairs) = nullptr;

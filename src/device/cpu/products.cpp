@@ -42,11 +42,22 @@ struct ColumnOp {
 };
 
 void Executor::matmul(const Phase& phase, int thread, int threads) noexcept {
-  if (phase.cut == StepCut::columns) {
-    column_list(phase, thread, threads);
-  } else {
-    panel_list(phase, thread, threads);
+  if (phase.logits && bests_) return column_list(phase, thread, threads);
+  switch (phase.cut) {
+    case StepCut::none:
+      panel_list(phase, thread, threads);
+      return;
+    case StepCut::columns:
+      column_list(phase, thread, threads);
+      return;
+    case StepCut::heads:
+      head_list(phase, thread, threads);
+      return;
   }
+}
+
+const backend::MatMul& Executor::product_at(const Phase& phase, std::int32_t index) const noexcept {
+  return std::get<backend::MatMul>(program_.graph().ops[static_cast<std::size_t>(phase.first_op + index)]);
 }
 
 /// Panels [begin, end) of one product.
@@ -60,26 +71,40 @@ void Executor::product(const backend::MatMul& op, std::int64_t begin, std::int64
 /// The panels of all products are one list, of which each thread takes one part.
 void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept {
   std::int64_t total = 0;
-  const auto product_at = [&](std::int32_t i) -> const backend::MatMul& {
-    return std::get<backend::MatMul>(program_.graph().ops[static_cast<std::size_t>(phase.first_op + i)]);
-  };
-  const auto panels_of = [&](std::int32_t i) { return program_.weight(product_at(i).weight).shape.panels; };
+  const auto panels_of = [&](std::int32_t i) { return program_.weight(product_at(phase, i).weight).shape.panels; };
   for (std::int32_t i = 0; i < phase.products; ++i) total += panels_of(i);
   const core::Share share = core::share_of(total, thread, threads);
   std::int64_t before = 0;
   for (std::int32_t i = 0; i < phase.products; before += panels_of(i), ++i) {
     const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
     const std::int64_t last = std::min(share.end - before, panels_of(i));
-    if (first >= last) continue;
-    product(product_at(i), first, last, thread);
-    if (phase.cut == StepCut::heads) heads_of(phase, i, {first, last}, thread);
+    if (first < last) product(product_at(phase, i), first, last, thread);
+  }
+}
+
+/// As panel_list, the list in groups of heads.
+void Executor::head_list(const Phase& phase, int thread, int threads) noexcept {
+  const std::span<const HeadCut> cuts = schedule_.heads_of(phase);
+  std::int64_t total = 0;
+  for (const HeadCut& cut : cuts) total += std::int64_t{cut.panels} * phase.groups;
+  const core::Share share = core::share_of(total, thread, threads);
+  std::int64_t before = 0;
+  for (std::int32_t group = 0; group < phase.groups; ++group) {
+    for (const HeadCut& cut : cuts) {
+      const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
+      const std::int64_t last = std::min<std::int64_t>(share.end - before, cut.panels);
+      before += cut.panels;
+      if (first >= last) continue;
+      const std::int64_t at = std::int64_t{group} * cut.panels;
+      product(product_at(phase, cut.product), at + first, at + last, thread);
+      finish_heads(phase, cut, {at + first, at + last}, thread);
+    }
   }
 }
 
 /// After panels of a product: the steps of its heads that are complete now. Of a head that is shared, each thread
 /// counts its panels; the last one does the steps.
-void Executor::heads_of(const Phase& phase, std::int32_t product, core::Share panels, int thread) noexcept {
-  const HeadCut& cut = schedule_.heads[static_cast<std::size_t>(phase.first_head + product)];
+void Executor::finish_heads(const Phase& phase, const HeadCut& cut, core::Share panels, int thread) noexcept {
   if (cut.width == 0) return;
   auto* finished = reinterpret_cast<std::uint32_t*>(base_ + program_.plan().heads_at);
   const std::int64_t each = cut.width / panel_rows;
@@ -90,17 +115,16 @@ void Executor::heads_of(const Phase& phase, std::int32_t product, core::Share pa
       if (count.fetch_add(static_cast<std::uint32_t>(mine), std::memory_order_acq_rel) + mine < each) continue;
       count.store(0, std::memory_order_relaxed);
     }
-    head_steps(phase, product, static_cast<std::int32_t>(head), thread);
+    head_steps(phase, cut.product, static_cast<std::int32_t>(head), thread);
   }
 }
 
 void Executor::head_steps(const Phase& phase, std::int32_t product, std::int32_t head, int thread) noexcept {
   const auto& ops = program_.graph().ops;
-  const auto& of = std::get<backend::MatMul>(ops[static_cast<std::size_t>(phase.first_op + product)]);
   HeadOp one{*this, 0, 0, head, thread};
   for (; one.row < row_count(phase.rows); ++one.row) {
     one.sequence = sequence_of(one.row, one.sequence);
-    backend::ValueId newest = of.out;
+    backend::ValueId newest = product_at(phase, product).out;
     for (const RowStep& step : schedule_.steps_of(phase)) {
       const backend::Op& op = ops[static_cast<std::size_t>(step.op)];
       if (const auto* norm = std::get_if<backend::RmsNorm>(&op); norm != nullptr && norm->in == newest) {
@@ -120,22 +144,34 @@ void Executor::head_steps(const Phase& phase, std::int32_t product, std::int32_t
 /// Each thread takes a part of the columns through all products and steps, a piece at a time, so that what one step
 /// writes is in the cache for the next.
 void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
-  const auto product_at = [&](std::int32_t i) -> const backend::MatMul& {
-    return std::get<backend::MatMul>(program_.graph().ops[static_cast<std::size_t>(phase.first_op + i)]);
-  };
   constexpr std::int64_t most_values = 16384, least_columns = 512;
   std::int64_t grain = panel_rows;
   for (const RowStep& step : schedule_.steps_of(phase)) {
     if (step.quantize != backend::none) grain = 32;
   }
-  const core::Share share = core::share_of(width(product_at(0).out), thread, threads, grain);
+  const bool choose = phase.logits && bests_;
+  if (choose) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
+  const core::Share share = core::share_of(width(product_at(phase, 0).out), thread, threads, grain);
   const std::int64_t piece = std::max(least_columns, most_values / (phase.products * row_count(phase.rows)) / 32 * 32);
   for (std::int64_t begin = share.begin; begin < share.end; begin += piece) {
     const std::int64_t end = std::min(share.end, begin + piece);
     for (std::int32_t i = 0; i < phase.products; ++i) {
-      product(product_at(i), begin / panel_rows, (end + panel_rows - 1) / panel_rows, thread);
+      product(product_at(phase, i), begin / panel_rows, (end + panel_rows - 1) / panel_rows, thread);
     }
     column_steps(phase, begin, end, thread);
+    if (choose) find_bests(begin, end, thread);
+  }
+}
+
+/// The thread's best logit of each row, now that columns [begin, end) are there.
+void Executor::find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept {
+  BestLogit* bests = bests_of(thread);
+  for (std::int64_t r = 0; r < outputs_count_; ++r) {
+    const float* logits = value(program_.graph().logits, r, thread) + begin;
+    const float top = kernels_.largest(logits, end - begin);
+    if (!(top > bests[r].score)) continue;
+    const std::int64_t at = std::find(logits, logits + (end - begin), top) - logits;
+    bests[r] = {logits[at], static_cast<std::int32_t>(begin + at)};
   }
 }
 

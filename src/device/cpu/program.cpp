@@ -79,6 +79,9 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
       std::max(align(schedules.many.bytes), core::add_or_fail(plan.own_at, align(own), what, ErrorCode::out_of_memory));
   plan.heads_at = plan.bytes;
   plan.bytes += align(sizeof(std::uint32_t) * static_cast<std::uint64_t>(schedules.few.most_heads));
+  plan.bests_at = plan.bytes;
+  plan.bests_bytes = align(sizeof(BestLogit) * static_cast<std::uint64_t>(limits.outputs));
+  plan.bytes += plan.bests_bytes * static_cast<std::uint64_t>(threads);
   for (const backend::RopeTable& table : graph.rope_tables) {
     plan.angles_at.push_back(plan.bytes);
     plan.bytes += align(8 * static_cast<std::uint64_t>(limits.tokens) * table.inverse_frequency.size());

@@ -41,7 +41,9 @@ struct WorkspacePlan {
   std::uint64_t heads_at =
       0;  ///< uint32 per head of a phase: panels finished by threads that share it; 0 between phases
   std::vector<std::uint64_t> angles_at{};  ///< per RoPE table: cosines [tokens x pairs], then sines
-  std::uint64_t scratch_at = 0;            ///< per thread: scratch_bytes
+  std::uint64_t bests_at = 0;              ///< per thread: bests_bytes, a BestLogit for each row wanted out
+  std::uint64_t bests_bytes = 0;
+  std::uint64_t scratch_at = 0;  ///< per thread: scratch_bytes
   std::uint64_t scratch_bytes = 0;
   std::uint64_t lists_at = 0;  ///< in a scratch: room of MoE lists, behind the room of slabs and attention
   std::uint64_t bytes = 0;

@@ -56,6 +56,7 @@ class Scheduler {
       }
     }
     find_own();
+    find_logits();
     find_hidden();
     place();
     return std::move(schedule_);
@@ -154,18 +155,36 @@ class Scheduler {
     add_step(phase, {none, out});
   }
 
+  std::int32_t width_of(std::int32_t op) const {
+    return value(graph::io_of(graph_.ops[static_cast<std::size_t>(op)]).out).width;
+  }
+
+  /// Into how many equal parts, at most four, all products of the run can be divided between heads.
+  std::int32_t groups_of(std::int32_t first, const HeadRun& run) const {
+    for (std::int32_t groups = 4; groups > 1; --groups) {
+      bool even = true;
+      for (std::int32_t i = 0; i < run.products; ++i) {
+        const std::int32_t head = std::max(run.head[static_cast<std::size_t>(i)], panel_rows);
+        even = even && width_of(first + i) % (head * groups) == 0;
+      }
+      if (even) return groups;
+    }
+    return 1;
+  }
+
   void add_head_run(std::int32_t first, const HeadRun& run) {
     Phase& phase = phase_for(PhaseKind::matmul, rows_of(graph_.ops[static_cast<std::size_t>(first)]), false, first);
     phase.cut = StepCut::heads;
     phase.op_count = run.end - first;
     phase.products = run.products;
     phase.first_head = static_cast<std::int32_t>(schedule_.heads.size());
+    phase.groups = groups_of(first, run);
     std::int32_t heads = 0;
     for (std::int32_t i = 0; i < run.products; ++i) {
-      const graph::OpIo io = graph::io_of(graph_.ops[static_cast<std::size_t>(first + i)]);
-      const std::int32_t width = run.head[static_cast<std::size_t>(i)];
-      schedule_.heads.push_back({width, heads});
-      if (width > 0) heads += value(io.out).width / width;
+      const std::int32_t product = run.order[static_cast<std::size_t>(i)];
+      const std::int32_t width = run.head[static_cast<std::size_t>(product)], all = width_of(first + product);
+      schedule_.heads.push_back({product, width, heads, (all + panel_rows - 1) / panel_rows / phase.groups});
+      if (width > 0) heads += all / width;
     }
     schedule_.most_heads = std::max(schedule_.most_heads, heads);
     for (std::int32_t i = first; i < run.end; ++i) {
@@ -259,6 +278,15 @@ class Scheduler {
         const graph::OpIo io = graph::io_of(graph_.ops[static_cast<std::size_t>(step.op)]);
         schedule_.value_own[static_cast<std::size_t>(io.out)] = 1;
       }
+    }
+  }
+
+  /// Phases whose threads each end with the logits of a range of columns.
+  void find_logits() {
+    for (Phase& phase : schedule_.phases) {
+      if (phase.kind != PhaseKind::matmul || phase.products != 1 || phase.cut == StepCut::heads) continue;
+      const std::size_t last = static_cast<std::size_t>(phase.first_op + phase.op_count) - 1;
+      phase.logits = graph::io_of(graph_.ops[last]).out == graph_.logits;
     }
   }
 
@@ -397,6 +425,8 @@ std::uint64_t quant_bytes(std::int64_t rows, std::int64_t width) noexcept {
   const std::int64_t blocks = width / 32;
   return static_cast<std::uint64_t>((rows * (width + 12 * blocks) + 255) / 64 * 64);
 }
+
+bool Schedule::logits_in_columns() const noexcept { return !phases.empty() && phases.back().logits; }
 
 std::int32_t Schedule::barriers(bool own) const noexcept {
   std::int32_t count = 0;

@@ -40,19 +40,24 @@ struct Phase {
   PhaseKind kind = PhaseKind::rows;
   backend::Rows rows = backend::Rows::tokens;
   StepCut cut = StepCut::none;
-  bool own = false;           ///< rows only: every thread may do it for itself
+  bool logits = false;  ///< matmul only: its last value are the logits, and no two products are shared out in turn
+  bool own = false;     ///< rows only: every thread may do it for itself
   std::int32_t first_op = 0;  ///< covers ops [first_op, first_op + op_count)
   std::int32_t op_count = 0;
   std::int32_t products = 0;    ///< matmul only: of these, ops [first_op, first_op + products) are products
   std::int32_t first_step = 0;  ///< steps [first_step, first_step + step_count)
   std::int32_t step_count = 0;
   std::int32_t first_head = 0;  ///< cut into heads: Schedule::heads [first_head, first_head + products)
+  std::int32_t groups = 1;      ///< of heads
 };
 
-/// Of one product whose steps go head by head.
+/// Of one product whose steps go head by head. Products are shared out among threads in groups of heads, keys first and
+/// values last in each, so that writing to the cache falls to all.
 struct HeadCut {
-  std::int32_t width = 0;  ///< values of a head; 0: no steps
-  std::int32_t first = 0;  ///< number of its first head among all of the phase
+  std::int32_t product = 0;
+  std::int32_t width = 0;   ///< values of a head; 0: no steps
+  std::int32_t first = 0;   ///< number of its first head among all of the phase
+  std::int32_t panels = 0;  ///< of one group
 };
 
 constexpr std::uint64_t no_place = ~std::uint64_t{0};
@@ -60,7 +65,7 @@ constexpr std::uint64_t no_place = ~std::uint64_t{0};
 struct Schedule {
   core::Vector<Phase> phases{};
   core::Vector<RowStep> steps{};  ///< of all phases
-  core::Vector<HeadCut> heads{};  ///< of all phases
+  core::Vector<HeadCut> heads{};  ///< of all phases, those of one in the order of its groups
   core::Vector<std::uint64_t>
       value_at{};  ///< byte offset of each value in the activations; own: for each row of a step
   core::Vector<std::uint64_t> quant_at{};  ///< of its quantized form, or no_place
@@ -74,6 +79,11 @@ struct Schedule {
   std::span<const RowStep> steps_of(const Phase& phase) const noexcept {
     return {steps.data() + phase.first_step, static_cast<std::size_t>(phase.step_count)};
   }
+  std::span<const HeadCut> heads_of(const Phase& phase) const noexcept {
+    return {heads.data() + phase.first_head, static_cast<std::size_t>(phase.products)};
+  }
+  /// Whether the last phase has Phase::logits.
+  bool logits_in_columns() const noexcept;
   /// Barriers of a step in which phases of rows are done by each thread for itself, or not.
   std::int32_t barriers(bool own) const noexcept;
 };

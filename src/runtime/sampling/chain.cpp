@@ -183,6 +183,19 @@ SampleStatus SamplerChain::sample(SamplerWorkspace& workspace, std::span<const f
   return SampleStatus::ok;
 }
 
+bool SamplerChain::wants_best_alone() const noexcept {
+  return links_.size() == 1 && links_.front()->picks_best() && first_.empty() && !mask_ && !strings_.active() &&
+         !logprobs_ && top_count_ == 0;
+}
+
+SampleStatus SamplerChain::sample_best(Token best, float logit, Draw& draw) noexcept {
+  if (logit == std::numeric_limits<float>::infinity()) return SampleStatus::infinite;
+  if (!(logit > -std::numeric_limits<float>::infinity())) return SampleStatus::not_a_number;
+  draw = {};
+  draw.token = best;
+  return SampleStatus::ok;
+}
+
 Accepted SamplerChain::accept(std::span<const Token> history) noexcept {
   if (history.empty()) return {};
   Accepted result;

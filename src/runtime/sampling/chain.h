@@ -70,6 +70,11 @@ class SamplerChain {
   SampleStatus sample(SamplerWorkspace& workspace, std::span<const float> logits, std::span<const Token> history,
                       Draw& draw) noexcept;
 
+  /// Whether nothing but the best logit decides: sample_best() then does what sample() would.
+  bool wants_best_alone() const noexcept;
+  /// `best`: the best logit's id, the lowest of equals. A NaN in the row goes unseen unless all are.
+  static SampleStatus sample_best(Token best, float logit, Draw& draw) noexcept;
+
   /// `history` now ends with a new token, drawn here or not.
   Accepted accept(std::span<const Token> history) noexcept;
 

@@ -51,6 +51,8 @@ class Link {
   /// The chain drew this token; accept(token) may follow, or not.
   virtual void drawn(const Chosen&, const Candidates&) noexcept {}
   virtual void accept(Token) {}
+  /// It reduces to the best token, and nothing else: a chain of this link alone needs no other logit.
+  virtual bool picks_best() const noexcept { return false; }
   virtual void rollback(int) {}
   virtual std::unique_ptr<Link> clone() const = 0;
 
