@@ -23,7 +23,7 @@ class Interpreter final : public Evaluator {
     frame_ = std::make_shared<Frame>();
     frame_->parent = std::move(context);
     Builder out(runtime_.meter);
-    out_ = &out;
+    const Restore restore(*this, std::exchange(out_, &out));
     execute(program.body);
     return out.take();
   }

@@ -81,7 +81,7 @@ std::string float_repr(double value) {
   if (exponent < 0) return sign + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
   if (count <= exponent + 1)
     return sign + digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
-  const auto point = static_cast<std::size_t>(exponent + 1);
+  const auto point = static_cast<std::size_t>(exponent) + 1;
   return sign + digits.substr(0, point) + "." + digits.substr(point);
 }
 
