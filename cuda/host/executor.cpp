@@ -31,8 +31,11 @@ backend::Status Executor::run() noexcept {
   if (error == cudaSuccess) error = end;
   if (error != cudaSuccess) return status_of(error);
   if (stopped_) return {ErrorCode::cancelled, "cancelled in a step"};
-  const bool reduced = outputs_.kind == backend::OutputKind::arg_max || outputs_.kind == backend::OutputKind::top_k;
-  if (!reduced || batch_.output_rows.empty()) return {};
+  if (!needs_reduction() || batch_.output_rows.empty()) return {};
+  if (ReducedOutputs::takes(outputs_)) {
+    space_.reduced.finish(static_cast<std::int32_t>(batch_.output_rows.size()), outputs_);
+    return {};
+  }
   const auto columns = static_cast<std::size_t>(width(program_.graph().logits));
   for (std::size_t r = 0; r < batch_.output_rows.size(); ++r) {
     device::reduce_row({space_.logits.at<float>(0) + r * columns, columns}, r, outputs_);
@@ -81,8 +84,10 @@ cudaError_t Executor::fetch_outputs() noexcept {
   const backend::ValueId wanted = shape_.hidden ? graph.hidden : graph.logits;
   const std::size_t rows = batch_.output_rows.size();
   if (rows == 0 || wanted == backend::none) return cudaSuccess;
-  const bool values = shape_.hidden || outputs_.kind == backend::OutputKind::logits;
-  float* to = values ? outputs_.values.data() : space_.logits.at<float>(0);
+  if (needs_reduction() && ReducedOutputs::takes(outputs_)) {
+    return space_.reduced.start(data(wanted), static_cast<std::int32_t>(rows), outputs_, stream());
+  }
+  float* to = needs_reduction() ? space_.logits.at<float>(0) : outputs_.values.data();
   const std::size_t bytes = rows * static_cast<std::size_t>(width(wanted)) * sizeof(float);
   return cudaMemcpyAsync(to, data(wanted), bytes, cudaMemcpyDeviceToHost, stream());
 }

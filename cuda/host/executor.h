@@ -59,6 +59,9 @@ class Executor {
     return program_.graph().weights[static_cast<std::size_t>(id)];
   }
   cudaStream_t stream() const noexcept { return program_.engine().stream(); }
+  bool needs_reduction() const noexcept {
+    return outputs_.kind == backend::OutputKind::arg_max || outputs_.kind == backend::OutputKind::top_k;
+  }
 
   const CudaProgram& program_;
   const backend::StepBatch& batch_;

@@ -46,7 +46,9 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   }
   plan.bytes = plan.partials + align(4 * static_cast<std::uint64_t>(partials));
   if (graph.logits != backend::none) {
-    const auto width = static_cast<std::uint64_t>(graph.values[static_cast<std::size_t>(graph.logits)].width);
+    plan.outputs = limits.outputs;
+    plan.vocabulary = graph.values[static_cast<std::size_t>(graph.logits)].width;
+    const auto width = static_cast<std::uint64_t>(plan.vocabulary);
     plan.logits_bytes = core::mul_or_fail(4 * width, static_cast<std::uint64_t>(limits.outputs), "bytes of logits",
                                           ErrorCode::out_of_memory);
   }

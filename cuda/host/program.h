@@ -7,6 +7,7 @@
 
 #include "graph/memory_plan.h"
 #include "host/engine.h"
+#include "host/reduced_outputs.h"
 #include "host/step_data.h"
 #include "host/step_graphs.h"
 #include "host/weights.h"
@@ -23,7 +24,11 @@ struct WorkspacePlan {
   std::uint64_t partials = 0;      ///< of attention, see kernels/attention_mma.h
   std::uint64_t bytes = 0;         ///< device memory without the step's
   std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits for outputs that are reduced on the host
-  std::uint64_t total() const noexcept { return bytes + 8 * step.words + logits_bytes; }
+  std::int32_t outputs = 0;        ///< rows
+  std::int32_t vocabulary = 0;     ///< columns of logits, 0: the graph has none
+  std::uint64_t total() const noexcept {
+    return bytes + 8 * step.words + logits_bytes + 2 * ReducedOutputs::bytes(outputs, vocabulary);
+  }
 };
 
 /// Throws out_of_memory.
@@ -39,6 +44,7 @@ class CudaWorkspace final : public backend::Workspace {
         memory(engine, Memory::Kind::device, plan.bytes),
         step(engine, plan.step),
         logits(engine, Memory::Kind::pinned, plan.logits_bytes),
+        reduced(engine, plan.outputs, plan.vocabulary),
         graphs(engine) {}
   const void* owner() const noexcept { return owner_; }
 
@@ -49,6 +55,7 @@ class CudaWorkspace final : public backend::Workspace {
   Memory memory;
   StepData step;
   Memory logits;
+  ReducedOutputs reduced;
   StepGraphs graphs;  // of launches that use the memory above
 };
 

@@ -44,8 +44,11 @@ __device__ float fade_of(float a, float b) { return a == -INFINITY ? 0.0F : expf
 template <int D>
 struct Query {
   static constexpr int steps = D / 16;
+  /// Wide heads leave no registers for it: all warps read it from shared memory then.
+  static constexpr bool in_shared = D > 128;
   unsigned a[steps][4];
-  float scale[2];  // the power of two that was taken out, times the scale of scores
+  const uint4* room;  // of this lane, every 32nd one
+  float scale[2];     // the power of two that was taken out, times the scale of scores
 };
 
 /// First of the four columns of a step that lane t multiplies.
@@ -82,18 +85,29 @@ __device__ Query<D> load_query(const AttentionParams& p, int token, int kv_head,
   return q;
 }
 
+template <int D>
+__device__ void multiply_step(const Query<D>& q, int step, unsigned low, unsigned high, float (&s)[4]) {
+  if constexpr (Query<D>::in_shared) {
+    const uint4 v = q.room[32 * step];
+    const unsigned a[4] = {v.x, v.y, v.z, v.w};
+    multiply_add(s, a, low, high);
+  } else {
+    multiply_add(s, q.a[step], low, high);
+  }
+}
+
 /// Scores of 8 keys: `key` is this lane's, at `row` of the page.
 template <int D>
 __device__ void multiply_keys(const Query<D>& q, const std::uint8_t* row, int t, float (&s)[4]) {
 #pragma unroll
   for (int block = 0; block < D / 32; ++block) {
     const uint4 k = *reinterpret_cast<const uint4*>(row + 2 * (32 * block + 8 * t));
-    multiply_add(s, q.a[2 * block], k.x, k.y);
-    multiply_add(s, q.a[2 * block + 1], k.z, k.w);
+    multiply_step(q, 2 * block, k.x, k.y, s);
+    multiply_step(q, 2 * block + 1, k.z, k.w, s);
   }
   if constexpr (D % 32 != 0) {
     const uint2 k = *reinterpret_cast<const uint2*>(row + 2 * (D - 16 + 4 * t));
-    multiply_add(s, q.a[D / 16 - 1], k.x, k.y);
+    multiply_step(q, D / 16 - 1, k.x, k.y, s);
   }
 }
 
@@ -155,7 +169,8 @@ __device__ int keys_of_range(const AttentionParams& p, int ranges) {
 }
 
 template <int D>
-__global__ void __launch_bounds__(threads) attention_mma_kernel(AttentionParams p, int ranges, float* partials) {
+__global__ void __launch_bounds__(threads, D <= 64 ? 4 : 1)
+    attention_mma_kernel(AttentionParams p, int ranges, float* partials) {
   __shared__ float merged[16][D + 4];
   __shared__ float warp_best[warps][16], warp_total[warps][16];
   const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y),
@@ -178,7 +193,18 @@ __global__ void __launch_bounds__(threads) attention_mma_kernel(AttentionParams 
   const int end = min(last_seen + 1, start + keys);
   const std::int32_t* pages = p.step.pages + p.step.pages_at[sequence];
 
-  const Query<D> q = load_query<D>(p, token, kv_head, group, g, t);
+  Query<D> q = load_query<D>(p, token, kv_head, group, g, t);
+  if constexpr (Query<D>::in_shared) {
+    __shared__ uint4 room[Query<D>::steps * 32];
+    if (warp == 0) {
+#pragma unroll
+      for (int s = 0; s < Query<D>::steps; ++s) {
+        room[32 * s + lane] = make_uint4(q.a[s][0], q.a[s][1], q.a[s][2], q.a[s][3]);
+      }
+    }
+    __syncthreads();
+    q.room = room + lane;
+  }
   Softmax softmax;
   Output<D> out;
   for (int key = start + warp * kv_page; key < end; key += warps * kv_page) {

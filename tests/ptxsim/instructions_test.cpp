@@ -79,6 +79,9 @@ TEST_CASE("bits") {
   CHECK(one("clz.b32 %d, %a;", 0x00010000) == 15);
   CHECK(one("brev.b32 %d, %a;", 1) == 0x80000000);
   CHECK(one("bfind.u32 %d, %a;", 0x00010000) == 16);
+  CHECK(one("bfind.shiftamt.u32 %d, %a;", 0x00010000) == 15);
+  CHECK(one("bfind.shiftamt.s32 %d, %a;", 0xfffffffe) == 31);
+  CHECK(one("bfind.shiftamt.u32 %d, %a;", 0) == 0xffffffff);
   CHECK(one("not.b32 %d, %a;", 1) == 0xfffffffe);
 }
 

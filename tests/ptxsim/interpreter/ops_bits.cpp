@@ -75,6 +75,12 @@ struct TopBit {
   std::uint32_t operator()(std::int32_t a) const { return TopBit{}(static_cast<std::uint32_t>(a < 0 ? ~a : a)); }
   std::uint32_t operator()(std::uint64_t a) const { return a == 0 ? ~0U : 63U - LeadingZeros{}(a); }
 };
+/// Places that the top bit has to move up: what TopBit counts from the other end.
+struct TopBitShift {
+  std::uint32_t operator()(std::uint32_t a) const { return a == 0 ? ~0U : LeadingZeros{}(a); }
+  std::uint32_t operator()(std::int32_t a) const { return (*this)(static_cast<std::uint32_t>(a < 0 ? ~a : a)); }
+  std::uint32_t operator()(std::uint64_t a) const { return a == 0 ? ~0U : LeadingZeros{}(a); }
+};
 struct Reverse {
   template <class T>
   T operator()(T a) const {
@@ -212,10 +218,13 @@ bool decode_field(const OpText& t, Instruction& i) {
   if (t.name == "popc") i.run = wide ? count_of<CountOnes, std::uint64_t>() : count_of<CountOnes, std::uint32_t>();
   if (t.name == "clz") i.run = wide ? count_of<LeadingZeros, std::uint64_t>() : count_of<LeadingZeros, std::uint32_t>();
   if (t.name == "bfind") {
-    if (t.has("shiftamt")) return false;
-    i.run = wide                  ? count_of<TopBit, std::uint64_t>()
-            : t.last == Type::s32 ? count_of<TopBit, std::int32_t>()
-                                  : count_of<TopBit, std::uint32_t>();
+    const bool shift = t.has("shiftamt");
+    i.run = wide && shift                  ? count_of<TopBitShift, std::uint64_t>()
+            : shift && t.last == Type::s32 ? count_of<TopBitShift, std::int32_t>()
+            : shift                        ? count_of<TopBitShift, std::uint32_t>()
+            : wide                         ? count_of<TopBit, std::uint64_t>()
+            : t.last == Type::s32          ? count_of<TopBit, std::int32_t>()
+                                           : count_of<TopBit, std::uint32_t>();
   }
   if (t.name == "brev") i.run = for_integers<Same1, Reverse>(wide ? Type::u64 : Type::u32);
   if (i.run == nullptr) return false;
