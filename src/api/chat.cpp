@@ -12,8 +12,8 @@ using api::guard;
 
 class ChatTemplate::Body {
  public:
-  Body(std::vector<std::pair<std::string, std::string>> sources, ChatTokens tokens)
-      : templates(std::move(sources), std::move(tokens)) {}
+  Body(const std::vector<std::pair<std::string, std::string>>& sources, ChatTokens tokens)
+      : templates(sources, std::move(tokens)) {}
 
   text::ChatTemplates templates;
 };
@@ -49,7 +49,7 @@ Result<ChatTemplate> ChatTemplate::open(const ModelSource& source) {
     for (const auto& named : spec.named_templates) {
       if (named.first != "default" || spec.chat_template.empty()) sources.push_back(named);
     }
-    return ChatTemplate(std::make_shared<const Body>(std::move(sources), tokens_of(spec)));
+    return ChatTemplate(std::make_shared<const Body>(sources, tokens_of(spec)));
   });
 }
 
@@ -57,7 +57,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, ChatTokens tok
   return guard("ChatTemplate::parse", [&] {
     std::vector<std::pair<std::string, std::string>> sources;
     sources.emplace_back("default", source);
-    return ChatTemplate(std::make_shared<const Body>(std::move(sources), std::move(tokens)));
+    return ChatTemplate(std::make_shared<const Body>(sources, std::move(tokens)));
   });
 }
 
@@ -65,7 +65,7 @@ Result<ChatTemplate> ChatTemplate::builtin(std::string_view name, ChatTokens tok
   return guard("ChatTemplate::builtin", [&] {
     std::vector<std::pair<std::string, std::string>> sources;
     sources.emplace_back("default", text::ChatTemplates::builtin(name));
-    return ChatTemplate(std::make_shared<const Body>(std::move(sources), std::move(tokens)));
+    return ChatTemplate(std::make_shared<const Body>(sources, std::move(tokens)));
   });
 }
 

@@ -126,12 +126,13 @@ ChatPrompt to_prompt(const jinja::SpannedText& text) {
 
 }  // namespace
 
-ChatTemplates::ChatTemplates(std::vector<std::pair<std::string, std::string>> sources, ChatTokens tokens,
+ChatTemplates::ChatTemplates(const std::vector<std::pair<std::string, std::string>>& sources, ChatTokens tokens,
                              jinja::Limits limits)
     : tokens_(std::move(tokens)), limits_(limits) {
-  for (auto& [name, source] : sources) {
+  entries_.reserve(sources.size());
+  for (const auto& [name, source] : sources) {
     Entry entry;
-    entry.name = std::move(name);
+    entry.name = name;
     try {
       entry.program = jinja::parse(source, limits_);
     } catch (const Exception& failure) {

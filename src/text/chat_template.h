@@ -17,7 +17,8 @@ class ChatTemplates {
  public:
   /// `sources`: (name, source), of which "default" must parse; the error of another one is reported when it is asked
   /// for.
-  ChatTemplates(std::vector<std::pair<std::string, std::string>> sources, ChatTokens tokens, jinja::Limits limits = {});
+  ChatTemplates(const std::vector<std::pair<std::string, std::string>>& sources, ChatTokens tokens,
+                jinja::Limits limits = {});
 
   ChatPrompt render(std::span<const ChatMessage> messages, std::string_view tools, const ChatOptions& options) const;
   ChatPrompt render_json(std::string_view conversation, const ChatOptions& options) const;
