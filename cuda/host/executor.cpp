@@ -59,23 +59,25 @@ cudaError_t Executor::run_ops(bool whole) noexcept {
   for (const backend::OpGroup& group : graph.groups) {
     stopped_ = !whole && stop_.requested();
     if (stopped_) return cudaSuccess;
-    for (std::int32_t i = group.first; i < group.first + group.count; ++i) {
-      if (const cudaError_t e = run_op(i); e != cudaSuccess) return e;
+    end_ = group.first + group.count;
+    for (index_ = group.first; index_ < end_; index_ += together_) {
+      together_ = 1;
+      if (const cudaError_t e = run_op(); e != cudaSuccess) return e;
       // The head's product is the one that costs: leave it out when only its input is wanted.
-      const backend::ValueId out = graph::io_of(graph.ops[static_cast<std::size_t>(i)]).out;
+      const backend::ValueId out = graph::io_of(graph.ops[static_cast<std::size_t>(index_ + together_ - 1)]).out;
       if (shape_.hidden && out != backend::none && out == graph.hidden) return cudaSuccess;
     }
   }
   return cudaSuccess;
 }
 
-cudaError_t Executor::run_op(std::int32_t index) noexcept {
-  const backend::Op& op = program_.graph().ops[static_cast<std::size_t>(index)];
+cudaError_t Executor::run_op() noexcept {
+  const backend::Op& op = program_.graph().ops[static_cast<std::size_t>(index_)];
   const std::int64_t start = profile_ != nullptr ? now_ns() : 0;
   const cudaError_t e = std::visit([&](const auto& o) { return run_one(o); }, op);
   if (e != cudaSuccess || profile_ == nullptr) return e;
   const cudaError_t end = cudaStreamSynchronize(stream());
-  profile_->on_span({start, now_ns(), 0, index, 1});
+  profile_->on_span({start, now_ns(), 0, index_, together_});
   return end;
 }
 

@@ -5,6 +5,8 @@
 
 #include "host/kv_storage.h"
 #include "host/program.h"
+#include "kernels/elementwise.h"
+#include "kernels/matmul_quant.h"
 
 namespace llminfer::cuda {
 
@@ -27,7 +29,7 @@ class Executor {
  private:
   cudaError_t run_all() noexcept;
   cudaError_t run_ops(bool whole) noexcept;
-  cudaError_t run_op(std::int32_t index) noexcept;
+  cudaError_t run_op() noexcept;
   cudaError_t fetch_outputs() noexcept;
 
   cudaError_t run_one(const backend::Embed& op) noexcept;
@@ -47,6 +49,20 @@ class Executor {
   cudaError_t run_one(const backend::MoeMatMul& op) noexcept;
   cudaError_t run_one(const backend::MoeCombine& op) noexcept;
   cudaError_t product_of_fragments(const backend::MatMul& op) noexcept;
+  ElementwiseParams elementwise(Elementwise kind, backend::ValueId a, backend::ValueId b,
+                                backend::ValueId out) const noexcept;
+  FragmentsParams fragments_of(backend::ValueId in) const noexcept;
+  cudaError_t prepare(const FragmentsParams& params, backend::ValueId value) noexcept;
+  MatMulTarget target_of(const backend::MatMul& op) const noexcept;
+  bool into_fragments() const noexcept { return program_.fusions().into_fragments[static_cast<std::size_t>(index_)]; }
+  bool adds_next() const noexcept { return program_.fusions().adds_next[static_cast<std::size_t>(index_)]; }
+
+  /// The op `n` behind the one that runs, if it is of this kind and of the same group.
+  template <class OpType>
+  const OpType* later(std::int32_t n) const noexcept {
+    if (index_ + n >= end_) return nullptr;
+    return std::get_if<OpType>(&program_.graph().ops[static_cast<std::size_t>(index_ + n)]);
+  }
 
   std::int32_t width(backend::ValueId id) const noexcept {
     return program_.graph().values[static_cast<std::size_t>(id)].width;
@@ -72,6 +88,9 @@ class Executor {
   backend::ProfileSink* profile_;
   StepShape shape_;
   backend::ValueId prepared_ = backend::none;  // whose fragments the workspace has
+  std::int32_t index_ = 0;                     // the op that runs
+  std::int32_t end_ = 0;                       // of its group
+  std::int32_t together_ = 1;                  // ops that its launches did
   bool stopped_ = false;
 };
 

@@ -87,6 +87,7 @@ CudaProgram::CudaProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const b
   graph::check(*graph_);
   check_supported(*graph_, limits_);
   weights_ = plan_weights(*graph_);
+  fusions_ = find_fusions(*graph_, weights_);
   plan_ = plan_workspace(*graph_, limits_, weights_);
   arena_ = load_weights(*graph_, weights_, reader, options, engine_);
   upload_tables();

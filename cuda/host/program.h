@@ -7,6 +7,7 @@
 
 #include "graph/memory_plan.h"
 #include "host/engine.h"
+#include "host/fusions.h"
 #include "host/reduced_outputs.h"
 #include "host/step_data.h"
 #include "host/step_graphs.h"
@@ -76,6 +77,7 @@ class CudaProgram final : public backend::Program {
   const backend::Graph& graph() const noexcept { return *graph_; }
   const WorkspacePlan& plan() const noexcept { return plan_; }
   const backend::Limits& limits() const noexcept { return limits_; }
+  const Fusions& fusions() const noexcept { return fusions_; }
   const PlacedWeight& placed(backend::WeightId id) const noexcept {
     return weights_.weights[static_cast<std::size_t>(id)];
   }
@@ -100,6 +102,7 @@ class CudaProgram final : public backend::Program {
   std::shared_ptr<const backend::Graph> graph_;
   backend::Limits limits_;
   WeightPlan weights_;
+  Fusions fusions_;
   WorkspacePlan plan_;
   Memory arena_;
   Memory tables_;  // inverse frequencies of all RoPE tables

@@ -30,6 +30,13 @@ cudaError_t Executor::run_one(const backend::Embed& op) noexcept {
 }
 
 cudaError_t Executor::run_one(const backend::RmsNorm& op) noexcept {
+  if (into_fragments()) {
+    FragmentsParams f = fragments_of(op.in);
+    f.source = FragmentSource::normed;
+    f.weight = program_.floats(op.weight);
+    f.eps = op.eps;
+    return prepare(f, op.out);
+  }
   NormParams p;
   p.in = data(op.in);
   p.weight = program_.floats(op.weight);
@@ -68,36 +75,70 @@ cudaError_t Executor::run_one(const backend::MatMul& op) noexcept {
   return launch(p, stream());
 }
 
-cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
-  const backend::Weight& w = weight(op.weight);
-  const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
+FragmentsParams Executor::fragments_of(backend::ValueId in) const noexcept {
   FragmentsParams f;
-  f.in = data(op.in);
+  f.in = data(in);
   f.fragments = space_.memory.at<std::uint16_t>(program_.plan().fragments);
   f.scales = space_.memory.at<float>(program_.plan().row_scales);
   f.block_sums = space_.memory.at<float>(program_.plan().block_sums);
-  f.rows = rows(op.in);
-  f.columns = width(op.in);
-  f.blocks = static_cast<std::int32_t>(fragment_blocks(w.columns));
+  f.rows = rows(in);
+  f.columns = width(in);
+  f.blocks = static_cast<std::int32_t>(fragment_blocks(f.columns));
+  return f;
+}
+
+/// Fragments stay until those of another value take their place: products of one value share them.
+cudaError_t Executor::prepare(const FragmentsParams& f, backend::ValueId value) noexcept {
+  const cudaError_t e = launch(f, stream());
+  if (e == cudaSuccess) prepared_ = value;
+  return e;
+}
+
+MatMulTarget Executor::target_of(const backend::MatMul& op) const noexcept {
+  const backend::Weight& w = weight(op.weight);
+  const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
+  MatMulTarget t;
+  t.levels = program_.fragments(op.weight);
+  t.high = t.levels + layout.high_at;
+  t.scales = t.levels + layout.scales_at;
+  t.bias = program_.floats(op.bias);
+  t.out = data(op.out);
+  t.columns_out = width(op.out);
+  return t;
+}
+
+cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
+  const backend::Weight& w = weight(op.weight);
+  const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
+  const FragmentsParams f = fragments_of(op.in);
   if (prepared_ != op.in) {
-    if (const cudaError_t e = launch(f, stream()); e != cudaSuccess) return e;
-    prepared_ = op.in;
+    if (const cudaError_t e = prepare(f, op.in); e != cudaSuccess) return e;
   }
   MatMulQuantParams p;
-  p.levels = program_.fragments(op.weight);
-  p.high = p.levels + layout.high_at;
-  p.scales = p.levels + layout.scales_at;
+  p.targets[0] = target_of(op);
   p.fragments = f.fragments;
   p.row_scales = f.scales;
   p.block_sums = f.block_sums;
-  p.bias = program_.floats(op.bias);
-  p.out = data(op.out);
   p.rows = f.rows;
-  p.columns_out = width(op.out);
   p.chunks = static_cast<std::int32_t>(layout.chunks);
   p.blocks = static_cast<std::int32_t>(layout.blocks);
   p.in_blocks = f.blocks;
   p.type = w.type;
+  if (adds_next() && later<backend::Add>(1) != nullptr) {
+    const auto& add = std::get<backend::Add>(program_.graph().ops[static_cast<std::size_t>(index_) + 1]);
+    p.targets[0].residual = data(add.a == op.out ? add.b : add.a);
+    p.targets[0].out = data(add.out);
+    together_ = 2;
+    return launch(p, stream());
+  }
+  while (p.count < matmul_max_targets) {
+    const auto* next = later<backend::MatMul>(p.count);
+    if (next == nullptr || next->in != op.in || weight(next->weight).type != w.type) break;
+    if (program_.placed(next->weight).form != WeightForm::fragments) break;
+    if (program_.fusions().adds_next[static_cast<std::size_t>(index_ + p.count)]) break;
+    p.targets[p.count++] = target_of(*next);
+  }
+  together_ = p.count;
   return launch(p, stream());
 }
 
@@ -120,15 +161,23 @@ cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
 cudaError_t Executor::run_one(const backend::KvWrite& op) noexcept {
   const backend::StateGroup& group = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
   KvWriteParams p;
-  p.in = data(op.k);
-  p.side = kv_.side(op.slot, false);
+  p.in[0] = data(op.k);
+  p.sides[0] = kv_.side(op.slot, false);
   p.step = space_.step.of_group(op.slot.group);
   p.tokens = rows(op.k);
   p.heads = group.heads;
+  if (op.v == backend::none) return launch(p, stream());
+  const KvSide values = kv_.side(op.slot, true);
+  if (values.type == p.sides[0].type) {
+    p.in[1] = data(op.v);
+    p.sides[1] = values;
+    p.count = 2;
+    return launch(p, stream());
+  }
   const cudaError_t e = launch(p, stream());
-  if (e != cudaSuccess || op.v == backend::none) return e;
-  p.in = data(op.v);
-  p.side = kv_.side(op.slot, true);
+  if (e != cudaSuccess) return e;
+  p.in[0] = data(op.v);
+  p.sides[0] = values;
   return launch(p, stream());
 }
 
@@ -156,47 +205,45 @@ cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
                               stream());
 }
 
-cudaError_t Executor::run_one(const backend::GatedActivation& op) noexcept {
+/// The parameters that all ops on single values share.
+ElementwiseParams Executor::elementwise(Elementwise kind, backend::ValueId a, backend::ValueId b,
+                                        backend::ValueId out) const noexcept {
   ElementwiseParams p;
-  p.a = data(op.gate);
-  p.b = data(op.up);
-  p.out = data(op.out);
-  p.count = std::int64_t{rows(op.out)} * width(op.out);
+  p.a = data(a);
+  p.b = b == backend::none ? nullptr : data(b);
+  p.out = data(out);
+  p.count = std::int64_t{rows(out)} * width(out);
+  p.kind = kind;
+  return p;
+}
+
+cudaError_t Executor::run_one(const backend::GatedActivation& op) noexcept {
+  const Elementwise kind = op.kind == backend::Activation::silu        ? Elementwise::silu
+                           : op.kind == backend::Activation::gelu_tanh ? Elementwise::gelu_tanh
+                                                                       : Elementwise::swiglu_clip;
+  ElementwiseParams p = elementwise(kind, op.gate, op.up, op.out);
   p.x = op.alpha;
   p.y = op.limit;
-  p.kind = op.kind == backend::Activation::silu        ? Elementwise::silu
-           : op.kind == backend::Activation::gelu_tanh ? Elementwise::gelu_tanh
-                                                       : Elementwise::swiglu_clip;
-  return launch(p, stream());
+  if (!into_fragments()) return launch(p, stream());
+  FragmentsParams f = fragments_of(op.gate);
+  f.source = FragmentSource::gated;
+  f.gated = p;
+  return prepare(f, op.out);
 }
 
 cudaError_t Executor::run_one(const backend::Add& op) noexcept {
-  ElementwiseParams p;
-  p.a = data(op.a);
-  p.b = data(op.b);
-  p.out = data(op.out);
-  p.count = std::int64_t{rows(op.out)} * width(op.out);
-  p.kind = Elementwise::add;
-  return launch(p, stream());
+  return launch(elementwise(Elementwise::add, op.a, op.b, op.out), stream());
 }
 
 cudaError_t Executor::run_one(const backend::Scale& op) noexcept {
-  ElementwiseParams p;
-  p.a = data(op.in);
-  p.out = data(op.out);
-  p.count = std::int64_t{rows(op.out)} * width(op.out);
+  ElementwiseParams p = elementwise(Elementwise::scale, op.in, backend::none, op.out);
   p.x = op.factor;
-  p.kind = Elementwise::scale;
   return launch(p, stream());
 }
 
 cudaError_t Executor::run_one(const backend::Softcap& op) noexcept {
-  ElementwiseParams p;
-  p.a = data(op.in);
-  p.out = data(op.out);
-  p.count = std::int64_t{rows(op.out)} * width(op.out);
+  ElementwiseParams p = elementwise(Elementwise::softcap, op.in, backend::none, op.out);
   p.x = op.cap;
-  p.kind = Elementwise::softcap;
   return launch(p, stream());
 }
 

@@ -1,34 +1,10 @@
 // One thread a value. 8 or 12 bytes a value: bound by memory.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise.cuh"
 
 namespace llminfer::cuda {
 namespace {
 
 constexpr int threads = 128;
-
-__device__ float sigmoid(float v) { return 1.0F / (1.0F + expf(-v)); }
-
-__device__ float apply(const ElementwiseParams& p, float a, float b) {
-  switch (p.kind) {
-    case Elementwise::add:
-      return a + b;
-    case Elementwise::scale:
-      return a * p.x;
-    case Elementwise::softcap:
-      return p.x * tanhf(a / p.x);
-    case Elementwise::silu:
-      return a * sigmoid(a) * b;
-    case Elementwise::gelu_tanh:
-      // 0.5 (1 + tanh(v)) is sigmoid(2 v), which keeps its digits where tanh is near -1
-      return a * sigmoid(1.5957691216057308F * (a + 0.044715F * a * a * a)) * b;
-    case Elementwise::swiglu_clip: {
-      const float gate = fminf(a, p.y);
-      const float up = fminf(fmaxf(b, -p.y), p.y);
-      return gate * sigmoid(p.x * gate) * (up + 1.0F);
-    }
-  }
-  return 0;
-}
 
 __global__ void __launch_bounds__(threads) elementwise_kernel(ElementwiseParams p) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;

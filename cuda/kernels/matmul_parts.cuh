@@ -124,10 +124,30 @@ __device__ Sums block_sums(const MatMulQuantParams& p, int tile, int row, int bl
 template <int Tiles>
 using Room = float[warps][16][8 * Tiles + 1];
 
+/// The weight that a block works on, and the block's number in it.
+struct BlockTarget {
+  MatMulTarget weight;
+  int row_tile;
+};
+__device__ inline BlockTarget target_of(const MatMulQuantParams& p) {
+  BlockTarget b{p.targets[0], static_cast<int>(blockIdx.x)};
+#pragma unroll
+  for (int n = 1; n < matmul_max_targets; ++n) {
+    const int tiles = (b.weight.columns_out + 15) / 16;
+    if (n < p.count && b.row_tile >= tiles) {
+      b.row_tile -= tiles;
+      b.weight = p.targets[n];
+    } else {
+      break;  // later ones are further on still
+    }
+  }
+  return b;
+}
+
 /// Adds the warps' sums in their order and writes the block's rows.
 template <int Tiles>
-__device__ void store_tiles(const MatMulQuantParams& p, const float (&sum)[Tiles][4], Room<Tiles>& room,
-                            std::int64_t row_tile, int first_tile) {
+__device__ void store_tiles(const MatMulQuantParams& p, const BlockTarget& b, const float (&sum)[Tiles][4],
+                            Room<Tiles>& room, int first_tile) {
   const int warp = static_cast<int>(threadIdx.x) / 32, g = static_cast<int>(threadIdx.x) % 32 / 4,
             t = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
@@ -137,12 +157,15 @@ __device__ void store_tiles(const MatMulQuantParams& p, const float (&sum)[Tiles
   }
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < 16 * 8 * Tiles; i += threads) {
-    const int j = static_cast<int>(row_tile) * 16 + i % 16, row = first_tile * 8 + i / 16;
-    if (j >= p.columns_out || row >= p.rows) continue;
+    const int j = b.row_tile * 16 + i % 16, row = first_tile * 8 + i / 16;
+    if (j >= b.weight.columns_out || row >= p.rows) continue;
     float v = 0;
     for (int w = 0; w < warps; ++w) v += room[w][i % 16][i / 16];
     v *= p.row_scales[row];
-    p.out[static_cast<std::int64_t>(row) * p.columns_out + j] = p.bias != nullptr ? v + p.bias[j] : v;
+    const std::int64_t at = static_cast<std::int64_t>(row) * b.weight.columns_out + j;
+    if (b.weight.bias != nullptr) v += b.weight.bias[j];
+    if (b.weight.residual != nullptr) v += b.weight.residual[at];
+    b.weight.out[at] = v;
   }
 }
 

@@ -5,6 +5,7 @@
 // Limits: columns a multiple of 32. Speed not yet measured.
 #include "kernels/matmul_quant.h"
 
+#include "kernels/elementwise.cuh"
 #include "kernels/matmul_parts.cuh"
 #include "kernels/matmul_super.h"
 #include "kernels/numbers.cuh"
@@ -19,31 +20,59 @@ __device__ float row_scale(float largest) {
   return exponent == 0 ? __uint_as_float(0x00800000U) : __uint_as_float(exponent);
 }
 
+/// Values k and k + 1 of a row of activations. `factor`: what the norm multiplies the row by.
+template <FragmentSource Source>
+__device__ float2 source_pair(const FragmentsParams& p, std::int64_t row, int k, float factor) {
+  const std::int64_t at = row * p.columns + k;
+  float2 v = *reinterpret_cast<const float2*>(p.in + at);
+  if constexpr (Source == FragmentSource::normed) {
+    const float2 w = *reinterpret_cast<const float2*>(p.weight + k);
+    v = make_float2(v.x * factor * w.x, v.y * factor * w.y);
+  }
+  if constexpr (Source == FragmentSource::gated) {
+    const float2 b = *reinterpret_cast<const float2*>(p.gated.b + at);
+    v = make_float2(apply(p.gated, v.x, b.x), apply(p.gated, v.y, b.y));
+  }
+  return v;
+}
+
+template <FragmentSource Source>
 __global__ void __launch_bounds__(threads) fragments_kernel(FragmentsParams p) {
-  __shared__ float inverse[8];
+  __shared__ float inverse[8], factors[8];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int first = static_cast<int>(blockIdx.x) * 8;
-  float largest = 0;
+  float largest = 0, factor = 1;
   if (first + warp < p.rows) {
-    const float* in = p.in + static_cast<std::int64_t>(first + warp) * p.columns;
-    for (int k = lane; k < p.columns; k += 32) largest = fmaxf(largest, fabsf(in[k]));
+    if constexpr (Source == FragmentSource::normed) {
+      float squares = 0;
+      for (int k = 2 * lane; k < p.columns; k += 64) {
+        const float2 v =
+            *reinterpret_cast<const float2*>(p.in + static_cast<std::int64_t>(first + warp) * p.columns + k);
+        squares += v.x * v.x + v.y * v.y;
+      }
+      factor = 1.0F / sqrtf(warp_sum(squares) / static_cast<float>(p.columns) + p.eps);
+    }
+    for (int k = 2 * lane; k < p.columns; k += 64) {
+      const float2 v = source_pair<Source>(p, first + warp, k, factor);
+      largest = fmaxf(largest, fmaxf(fabsf(v.x), fabsf(v.y)));
+    }
   }
   const float scale = row_scale(warp_max(largest));
   if (lane == 0) {
     inverse[warp] = 1.0F / scale;
+    factors[warp] = factor;
     p.scales[first + warp] = scale;
   }
   __syncthreads();
   const int row = lane / 4, t = lane % 4;
   const bool there = first + row < p.rows;
-  const float* in = p.in + static_cast<std::int64_t>(first + row) * p.columns;
   uint4* out = reinterpret_cast<uint4*>(p.fragments) + static_cast<std::int64_t>(blockIdx.x) * p.blocks * 32 + lane;
   for (int b = warp; b < p.blocks; b += warps) {
     unsigned word[4] = {};
     if (there && 32 * b < p.columns) {
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const float2 v = *reinterpret_cast<const float2*>(in + 32 * b + 8 * n + 2 * t);
+        const float2 v = source_pair<Source>(p, first + row, 32 * b + 8 * n + 2 * t, factors[row]);
         word[n] = pair_of_halves(v.x * inverse[row], v.y * inverse[row]);
       }
     }
@@ -111,10 +140,11 @@ __global__ void __launch_bounds__(threads) matmul_quant_kernel(MatMulQuantParams
   __shared__ Room<Tiles> room;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int g = lane / 4, t = lane % 4;
-  const std::int64_t row_tile = blockIdx.x;
+  const BlockTarget target = target_of(p);
+  const std::int64_t row_tile = target.row_tile;
   const int first_tile = static_cast<int>(blockIdx.y) * Tiles, all_tiles = (p.rows + 7) / 8;
-  const uint4* levels = reinterpret_cast<const uint4*>(p.levels) + row_tile * p.chunks * 32 + lane;
-  const unsigned* high = reinterpret_cast<const unsigned*>(p.high) + row_tile * p.chunks * 32 + lane;
+  const uint4* levels = reinterpret_cast<const uint4*>(target.weight.levels) + row_tile * p.chunks * 32 + lane;
+  const unsigned* high = reinterpret_cast<const unsigned*>(target.weight.high) + row_tile * p.chunks * 32 + lane;
   const std::int64_t scale_at = row_tile * p.chunks * 8 + g;
   const uint4* in =
       reinterpret_cast<const uint4*>(p.fragments) + static_cast<std::int64_t>(first_tile) * p.in_blocks * 32 + lane;
@@ -125,7 +155,7 @@ __global__ void __launch_bounds__(threads) matmul_quant_kernel(MatMulQuantParams
     held.high = 0;
     if constexpr (Levels::has_high) held.high = __ldcs(high + c * 32);
     Scales scales;
-    scales.load(p.scales, scale_at + c * 8);
+    scales.load(target.weight.scales, scale_at + c * 8);
     float2 x_sums[Tiles][2];
 #pragma unroll
     for (int n = 0; n < Levels::chunk / 32; ++n) {
@@ -167,13 +197,13 @@ __global__ void __launch_bounds__(threads) matmul_quant_kernel(MatMulQuantParams
       }
     }
   }
-  store_tiles<Tiles>(p, sum, room, row_tile, first_tile);
+  store_tiles<Tiles>(p, target, sum, room, first_tile);
 }
 
 template <class Format>
 void launch_for(const MatMulQuantParams& p, cudaStream_t stream) {
   const int tiles = (p.rows + 7) / 8;
-  const unsigned row_tiles = blocks_for(p.columns_out, 16);
+  const unsigned row_tiles = row_tiles_of(p);
   if (tiles == 1) {
     matmul_quant_kernel<Format, 1><<<dim3(row_tiles), threads, 0, stream>>>(p);
   } else if (tiles == 2) {
@@ -188,13 +218,23 @@ void launch_for(const MatMulQuantParams& p, cudaStream_t stream) {
 cudaError_t launch(const FragmentsParams& p, cudaStream_t stream) {
   if (p.rows == 0) return cudaSuccess;
   if (p.columns % 32 != 0) return cudaErrorInvalidValue;
-  fragments_kernel<<<blocks_for(p.rows, 8), threads, 0, stream>>>(p);
+  const unsigned blocks = blocks_for(p.rows, 8);
+  switch (p.source) {
+    case FragmentSource::values:
+      fragments_kernel<FragmentSource::values><<<blocks, threads, 0, stream>>>(p);
+      break;
+    case FragmentSource::normed:
+      fragments_kernel<FragmentSource::normed><<<blocks, threads, 0, stream>>>(p);
+      break;
+    case FragmentSource::gated:
+      fragments_kernel<FragmentSource::gated><<<blocks, threads, 0, stream>>>(p);
+  }
   return cudaGetLastError();
 }
 
 cudaError_t launch(const MatMulQuantParams& p, cudaStream_t stream) {
   if (p.rows == 0) return cudaSuccess;
-  if (p.in_blocks < p.blocks) return cudaErrorInvalidValue;
+  if (p.in_blocks < p.blocks || p.count < 1 || p.count > matmul_max_targets) return cudaErrorInvalidValue;
   if (p.type == WeightType::q4_k || p.type == WeightType::q5_k || p.type == WeightType::q6_k) {
     return launch_matmul_super(p, stream);
   }

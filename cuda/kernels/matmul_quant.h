@@ -8,9 +8,17 @@
 
 #include <llminfer/weight_type.hpp>
 
+#include "kernels/elementwise.h"
 #include "kernels/launch.h"
 
 namespace llminfer::cuda {
+
+/// What the activations are made of.
+enum class FragmentSource : std::int32_t {
+  values,  ///< in
+  normed,  ///< in / sqrt(mean(in^2) + eps) * weight, as kernels/norms.h
+  gated    ///< Elementwise(in, gated.b), as kernels/elementwise.h
+};
 
 /// Rows of activations in the order of mma.sync's B operand: for each tile of 8 rows and block of 32 columns, lane
 /// 4 g + t has 16 bytes: row g at columns 2 t, 2 t + 8, 2 t + 16, 2 t + 24, two halves each.
@@ -22,6 +30,10 @@ struct FragmentsParams {
   std::int32_t rows = 0;
   std::int32_t columns = 0;
   std::int32_t blocks = 0;  ///< of 32 columns, at least columns / 32
+  FragmentSource source = FragmentSource::values;
+  const float* weight = nullptr;  ///< of the norm: [columns]
+  float eps = 0;                  ///< of the norm
+  ElementwiseParams gated{};      ///< b, kind and its numbers
 };
 
 /// Blocks of fragments for a number of columns: one number for all types of weights, so that products of one value
@@ -42,18 +54,28 @@ inline std::int64_t block_sum_floats(std::int64_t rows, std::int64_t blocks) {
 /// Bytes of `fragments`.
 inline std::int64_t fragments_bytes(std::int64_t rows, std::int64_t blocks) { return (rows + 7) / 8 * blocks * 512; }
 
-/// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j]. The weight as host/repack.h lays it out.
-struct MatMulQuantParams {
+/// A weight as host/repack.h lays it out, and where its product goes.
+struct MatMulTarget {
   const std::uint8_t* levels = nullptr;
   const std::uint8_t* high = nullptr;    ///< bits above the fourth, where the format has them
   const std::uint8_t* scales = nullptr;  ///< of the weight
+  const float* bias = nullptr;           ///< [columns_out] or null
+  const float* residual = nullptr;       ///< [rows x columns_out] or null: added at the end; may be out
+  float* out = nullptr;                  ///< [rows x columns_out]
+  std::int32_t columns_out = 0;
+};
+
+constexpr int matmul_max_targets = 3;
+
+/// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j] + residual[r][j], for up to three weights of one type that read
+/// the same rows.
+struct MatMulQuantParams {
+  MatMulTarget targets[matmul_max_targets];
   const std::uint16_t* fragments = nullptr;
   const float* row_scales = nullptr;  ///< of the activations
   const float* block_sums = nullptr;  ///< of the activations
-  const float* bias = nullptr;        ///< [columns_out] or null
-  float* out = nullptr;               ///< [rows x columns_out]
+  std::int32_t count = 1;             ///< of weights
   std::int32_t rows = 0;
-  std::int32_t columns_out = 0;
   std::int32_t chunks = 0;     ///< of a row of weights
   std::int32_t blocks = 0;     ///< of 32 columns, padded to whole chunks
   std::int32_t in_blocks = 0;  ///< FragmentsParams::blocks, at least as many
@@ -62,5 +84,12 @@ struct MatMulQuantParams {
 
 cudaError_t launch(const FragmentsParams& params, cudaStream_t stream);
 cudaError_t launch(const MatMulQuantParams& params, cudaStream_t stream);
+
+/// Blocks of 16 rows of all weights.
+inline unsigned row_tiles_of(const MatMulQuantParams& p) {
+  unsigned tiles = 0;
+  for (int n = 0; n < p.count; ++n) tiles += blocks_for(p.targets[n].columns_out, 16);
+  return tiles;
+}
 
 }  // namespace llminfer::cuda

@@ -69,18 +69,18 @@ struct HeldSuper {
 __device__ float value_of(const float4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 template <class Groups>
-__device__ void load(const MatMulQuantParams& p, std::int64_t row_tile, int super, int lane, HeldSuper<Groups>& held) {
-  const std::int64_t at = row_tile * (p.chunks / 4) + super;
-  const uint4* levels = reinterpret_cast<const uint4*>(p.levels) + at * 128 + lane;
+__device__ void load(const MatMulQuantParams& p, const BlockTarget& b, int super, int lane, HeldSuper<Groups>& held) {
+  const std::int64_t at = static_cast<std::int64_t>(b.row_tile) * (p.chunks / 4) + super;
+  const uint4* levels = reinterpret_cast<const uint4*>(b.weight.levels) + at * 128 + lane;
 #pragma unroll
   for (int c = 0; c < 4; ++c) held.levels[c] = __ldcs(levels + 32 * c);
   if constexpr (Groups::high_words == 1) {
-    const unsigned* high = reinterpret_cast<const unsigned*>(p.high) + at * 128 + lane;
+    const unsigned* high = reinterpret_cast<const unsigned*>(b.weight.high) + at * 128 + lane;
 #pragma unroll
     for (int c = 0; c < 4; ++c) held.high[c] = __ldcs(high + 32 * c);
   }
   if constexpr (Groups::high_words == 2) {
-    const uint2* high = reinterpret_cast<const uint2*>(p.high) + at * 128 + lane;
+    const uint2* high = reinterpret_cast<const uint2*>(b.weight.high) + at * 128 + lane;
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       const uint2 v = __ldcs(high + 32 * c);
@@ -88,7 +88,7 @@ __device__ void load(const MatMulQuantParams& p, std::int64_t row_tile, int supe
       held.high[2 * c + 1] = v.y;
     }
   }
-  const std::uint8_t* scales = p.scales + at * (256 + 8 * Groups::super_bytes);
+  const std::uint8_t* scales = b.weight.scales + at * (256 + 8 * Groups::super_bytes);
   const int g = lane / 4;
   held.words[0] = __ldcs(reinterpret_cast<const uint4*>(scales) + g);
   held.words[1] = __ldcs(reinterpret_cast<const uint4*>(scales) + 8 + g);
@@ -101,12 +101,12 @@ __global__ void __launch_bounds__(threads) matmul_super_kernel(MatMulQuantParams
   __shared__ Room<Tiles> room;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int t = lane % 4;  // the lane's products are those of rows 2 t and 2 t + 1 of a tile of activations
-  const std::int64_t row_tile = blockIdx.x;
+  const BlockTarget target = target_of(p);
   const int first_tile = static_cast<int>(blockIdx.y) * Tiles, all_tiles = (p.rows + 7) / 8;
   float sum[Tiles][4] = {};
   for (int super = warp; super < p.chunks / 4; super += warps) {
     HeldSuper<Groups> held;
-    load(p, row_tile, super, lane, held);
+    load(p, target, super, lane, held);
     float4 x_sums[Tiles][2];
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
@@ -151,13 +151,13 @@ __global__ void __launch_bounds__(threads) matmul_super_kernel(MatMulQuantParams
       }
     }
   }
-  store_tiles<Tiles>(p, sum, room, row_tile, first_tile);
+  store_tiles<Tiles>(p, target, sum, room, first_tile);
 }
 
 template <class Groups>
 void launch_for(const MatMulQuantParams& p, cudaStream_t stream) {
   const int tiles = (p.rows + 7) / 8;
-  const unsigned row_tiles = blocks_for(p.columns_out, 16);
+  const unsigned row_tiles = row_tiles_of(p);
   if (tiles == 1) {
     matmul_super_kernel<Groups, 1><<<dim3(row_tiles), threads, 0, stream>>>(p);
   } else if (tiles == 2) {

@@ -139,26 +139,27 @@ inline std::vector<float> run_quant(const Problem& p, const Repacked& w) {
   f.block_sums = to_device(std::vector<float>(static_cast<std::size_t>(cuda::block_sum_floats(f.rows, f.blocks))));
   REQUIRE(launch(f, nullptr) == cudaSuccess);
   cuda::MatMulQuantParams m;
-  m.levels = reinterpret_cast<const std::uint8_t*>(to_device(w.bytes));
-  m.high = m.levels + w.layout.high_at;
-  m.scales = m.levels + w.layout.scales_at;
+  cuda::MatMulTarget& target = m.targets[0];
+  target.levels = reinterpret_cast<const std::uint8_t*>(to_device(w.bytes));
+  target.high = target.levels + w.layout.high_at;
+  target.scales = target.levels + w.layout.scales_at;
+  target.bias = to_device(p.bias);
+  target.columns_out = p.shape.columns_out;
   m.fragments = f.fragments;
   m.row_scales = f.scales;
   m.block_sums = f.block_sums;
-  m.bias = to_device(p.bias);
   m.rows = f.rows;
-  m.columns_out = p.shape.columns_out;
   m.chunks = static_cast<std::int32_t>(w.layout.chunks);
   m.blocks = static_cast<std::int32_t>(w.layout.blocks);
   m.in_blocks = f.blocks;
   m.type = p.shape.type;
-  std::vector<float> out(static_cast<std::size_t>(m.rows * m.columns_out));
-  m.out = to_device(out);
+  std::vector<float> out(static_cast<std::size_t>(m.rows * target.columns_out));
+  target.out = to_device(out);
   REQUIRE(launch(m, nullptr) == cudaSuccess);
-  REQUIRE(cudaMemcpy(out.data(), m.out, out.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
-  for (const void* d :
-       {static_cast<const void*>(f.in), static_cast<const void*>(f.fragments), static_cast<const void*>(f.scales),
-        static_cast<const void*>(m.levels), static_cast<const void*>(m.bias), static_cast<const void*>(m.out)}) {
+  REQUIRE(cudaMemcpy(out.data(), target.out, out.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
+  for (const void* d : {static_cast<const void*>(f.in), static_cast<const void*>(f.fragments),
+                        static_cast<const void*>(f.scales), static_cast<const void*>(target.levels),
+                        static_cast<const void*>(target.bias), static_cast<const void*>(target.out)}) {
     cudaFree(const_cast<void*>(d));
   }
   return out;
