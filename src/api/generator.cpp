@@ -74,7 +74,7 @@ Result<void> SoloGenerator::advance(const std::stop_token& stop) {
     }
     const bool best = generation_.wants_best_alone();
     const Session::Body::End computed =
-        best ? session_->compute_best(stop, flag_, until) : session_->compute(stop, flag_, until);
+        best ? session_->compute_best(generation_, stop, flag_, until) : session_->compute(stop, flag_, until);
     if (computed == Session::Body::End::cancelled) generation_.end(Finish::cancelled);
     if (computed == Session::Body::End::deadline) generation_.end(Finish::deadline);
     if (computed != Session::Body::End::done) return {};

@@ -66,12 +66,17 @@ Session::Body::End Session::Body::compute(const std::stop_token& stop, backend::
   return end;
 }
 
-Session::Body::End Session::Body::compute_best(const std::stop_token& stop, backend::StopFlag& flag,
-                                               std::optional<Clock::time_point> deadline) {
+Session::Body::End Session::Body::compute_best(const runtime::Generation& generation, const std::stop_token& stop,
+                                               backend::StopFlag& flag, std::optional<Clock::time_point> deadline) {
   backend::StepOutputs outputs;
   outputs.kind = backend::OutputKind::arg_max;
   outputs.ids = {&best.token, 1};
   outputs.scores = {&best.logit, 1};
+  if (generation.forbids()) {
+    const std::span<std::uint32_t> allowed = runtime::allowed_rows(rows.span(), 1, pool->graph().vocabulary);
+    generation.fill_allowed(allowed);
+    outputs.allowed = allowed;
+  }
   return compute_with(outputs, stop, flag, deadline);
 }
 

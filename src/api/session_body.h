@@ -11,6 +11,7 @@
 #include "api/profile_body.h"
 #include "core/memory.h"
 #include "runtime/executor.h"
+#include "runtime/generation.h"
 #include "runtime/pool.h"
 #include "runtime/sampling/workspace.h"
 #include "runtime/sequence.h"
@@ -35,8 +36,10 @@ class Session::Body {
   /// Computes what is not computed, so that logits() belong to the last token. The history must not be empty.
   /// `deadline`: looked at between chunks. Throws what the device reports.
   End compute(const std::stop_token& stop, backend::StopFlag& flag, std::optional<Clock::time_point> deadline);
-  /// As compute, but of the logits the best alone comes from the device. logits() is empty then.
-  End compute_best(const std::stop_token& stop, backend::StopFlag& flag, std::optional<Clock::time_point> deadline);
+  /// As compute, but of the logits the best alone comes from the device, of the tokens that the generation allows.
+  /// logits() is empty then.
+  End compute_best(const runtime::Generation& generation, const std::stop_token& stop, backend::StopFlag& flag,
+                   std::optional<Clock::time_point> deadline);
   struct Best {
     Token token = 0;
     float logit = 0;

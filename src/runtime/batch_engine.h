@@ -105,6 +105,7 @@ class BatchEngine {
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
   bool wants_best_alone() const noexcept;
+  std::span<const std::uint32_t> fill_allowed() noexcept;
   void commit(std::size_t item, const ComputedRow& row, Clock::time_point now) noexcept;
   void choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept;
   void join(BatchRequest& request) noexcept;

@@ -112,6 +112,7 @@ void BatchEngine::run_step() noexcept {
     outputs.kind = backend::OutputKind::arg_max;
     outputs.ids = best_ids_;
     outputs.scores = best_logits_;
+    outputs.allowed = fill_allowed();
   }
   backend::Status status;
   Clock::time_point now;
@@ -155,6 +156,26 @@ bool BatchEngine::wants_best_alone() const noexcept {
     if (request.beams || request.followers != nullptr || !request.generation.wants_best_alone()) return false;
   }
   return true;
+}
+
+/// The rows' allowed tokens; empty where all are.
+std::span<const std::uint32_t> BatchEngine::fill_allowed() noexcept {
+  bool any = false;
+  std::size_t rows = 0;
+  for (std::size_t k = 0; k < stepped_.size(); ++k) {
+    if (step_.items[k].rows == RowsWanted::none) continue;
+    any = any || live_[stepped_[k]]->generation.forbids();
+    ++rows;
+  }
+  if (!any) return {};
+  const std::span<std::uint32_t> allowed = allowed_rows(rows_.span(), rows, pool_->graph().vocabulary);
+  const std::size_t words = allowed.size() / rows;
+  std::size_t row = 0;
+  for (std::size_t k = 0; k < stepped_.size(); ++k) {
+    if (step_.items[k].rows == RowsWanted::none) continue;
+    live_[stepped_[k]]->generation.fill_allowed(allowed.subspan(row++ * words, words));
+  }
+  return allowed;
 }
 
 /// Counts what an item computed and goes on from its logits if its history is complete.

@@ -28,6 +28,12 @@ std::int32_t usable_vocabulary(const GenerationSetup& setup) noexcept;
 /// Throws invalid_argument naming the field and the value.
 void validate(const GenerateOptions& options, const GenerationSetup& setup);
 
+/// Room for `rows` rows of StepOutputs::allowed in the room of their logits, which a step has no use for then.
+inline std::span<std::uint32_t> allowed_rows(std::span<float> logits, std::size_t rows,
+                                             std::int32_t vocabulary) noexcept {
+  return {reinterpret_cast<std::uint32_t*>(logits.data()), rows * ((static_cast<std::size_t>(vocabulary) + 31) / 32)};
+}
+
 /// Used by one thread at a time. Driven by its owner: while neither front() nor finished(), compute the logits of the
 /// sequence's last token and call step(). Allocates nothing in step() (a caller's own sampler aside).
 class Generation {
@@ -49,10 +55,14 @@ class Generation {
 
   /// Chooses the token after the sequence's history and appends it. An error leaves the sequence as it was.
   Result<void> step(std::span<const float> logits, SamplerWorkspace& workspace, Sequence& sequence);
-  /// Whether the device's arg-max is all that the next step needs: then step() with it does the same. Not for the first
-  /// token: its logits are looked through for what is no number, which a broken head would have at every token.
+  /// Whether the device's arg-max over allowed tokens is all that the next step needs: then step() with it does the
+  /// same. Not for the first token: its logits are looked through for what is no number, which a broken head would have
+  /// at every token.
   bool wants_best_alone() const noexcept;
   Result<void> step(Token best, float logit, Sequence& sequence);
+  /// Of StepOutputs::allowed: whether not all tokens are, and the row.
+  bool forbids() const noexcept { return chain_.forbids(); }
+  void fill_allowed(std::span<std::uint32_t> allowed) const noexcept { chain_.fill_allowed(allowed); }
   /// Ends here; what waits is dropped with drop_waiting().
   void end(Finish finish) noexcept;
 

@@ -94,6 +94,34 @@ TEST_CASE("a session comes back, goes on alone and in another batch") {
   CHECK(history(b) == history(a));
 }
 
+TEST_CASE("greedy requests choose what they choose alone, beside others that want all logits or not") {
+  const Model model = open_tiny();
+  Batcher batcher = Batcher::start(model, small(model, 64)).value();
+  for (const bool mixed : {false, true}) {
+    std::vector<GenerateOptions> options(4);
+    for (GenerateOptions& o : options) {
+      o.max_tokens = 14;
+      o.ignore_end_of_text = true;
+    }
+    options[1].sampling.banned_tokens = {3, 4, 5, 6, 7, 8};
+    options[2].sampling.min_new_tokens = 6;
+    if (mixed) options[3] = random_options(14, 9);
+    std::vector<Generator> generators;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      const std::vector<Token> prompt = some_tokens(6 + static_cast<int>(i), 16, static_cast<std::uint32_t>(i));
+      generators.push_back(batcher.submit(ready_session(batcher, prompt), options[i]).value());
+    }
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      generators[i].run([](const Piece&) { return true; }).value();
+      const Session session = std::move(generators[i]).release().value();
+      GenerateOptions all = options[i];
+      all.logprobs = true;  // the host reads all logits
+      const std::vector<Token> prompt = some_tokens(6 + static_cast<int>(i), 16, static_cast<std::uint32_t>(i));
+      CHECK(history(session) == alone(model, prompt, all).history);
+    }
+  }
+}
+
 TEST_CASE("a client that never reads pauses itself alone") {
   const Model model = open_tiny();
   BatcherOptions options = small(model, 8);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <llminfer/session.hpp>
 #include <stdexcept>
 #include <thread>
@@ -181,6 +182,25 @@ TEST_CASE("a generation is the arg-max of each step and ends at its limit") {
   CHECK(g.outcome().prompt_tokens == 5);
   CHECK(g.outcome().new_tokens == static_cast<int>(expected.size()));
   CHECK(s.tokens().size() == 5 + expected.size());
+}
+
+TEST_CASE("greedy tokens are the same whether the device or the host looks for the best logit") {
+  const Model model = tiny_model(tests::cpu());
+  GenerateOptions options = forever(12);
+  for (int bans = 0; bans < 4; ++bans) {
+    Session s = open_with(model, 5), other = open_with(model, 5);
+    options.logprobs = true;  // the host reads all logits
+    const std::vector<Token> expected = pieces_of(s, options);
+    options.logprobs = false;
+    REQUIRE(expected.size() == 12);
+    CHECK(pieces_of(other, options) == expected);
+    CHECK(other.logits().empty() == s.logits().empty());
+    s.prefill().value();
+    other.prefill().value();
+    CHECK(std::equal(s.logits().begin(), s.logits().end(), other.logits().begin(), other.logits().end()));
+    // The best token of a later step is forbidden the next time.
+    options.sampling.banned_tokens.push_back(expected[static_cast<std::size_t>(3 + bans)]);
+  }
 }
 
 TEST_CASE("ends: length zero, context full, stop token, deadline, cancel, callback") {

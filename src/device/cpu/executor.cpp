@@ -33,7 +33,7 @@ Executor::Executor(const CpuProgram& program, const backend::StepBatch& batch, C
       outputs_(outputs),
       stop_(stop),
       profile_(profile),
-      bests_(outputs.kind == backend::OutputKind::arg_max && outputs.allowed.empty() && schedule_.logits_in_columns()),
+      bests_(outputs.kind == backend::OutputKind::arg_max && schedule_.logits_in_columns()),
       tokens_(static_cast<std::int64_t>(batch.tokens.size())),
       outputs_count_(static_cast<std::int64_t>(batch.output_rows.size())),
       logits_(outputs.kind == backend::OutputKind::logits && !program.logits_read() ? outputs.values.data() : nullptr),

@@ -38,6 +38,7 @@ class Executor {
   const backend::MatMul& product_at(const Phase& phase, std::int32_t index) const noexcept;
   void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void column_list(const Phase& phase, int thread, int threads) noexcept;
+  void forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept;
   void find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept;
   void column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void panel_list(const Phase& phase, int thread, int threads) noexcept;

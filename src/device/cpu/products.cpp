@@ -163,11 +163,25 @@ void Executor::column_list(const Phase& phase, int thread, int threads) noexcept
   }
 }
 
+/// Tokens [begin, end) that row `row` of the outputs does not allow get minus infinity.
+void Executor::forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept {
+  if (outputs_.allowed.empty()) return;
+  const std::int64_t words = (width(program_.graph().logits) + 31) / 32;
+  const std::uint32_t* allowed = outputs_.allowed.data() + row * words;
+  for (std::int64_t w = begin / 32; w * 32 < end; ++w) {
+    if (allowed[w] == ~std::uint32_t{0}) continue;
+    for (std::int64_t id = std::max(begin, 32 * w); id < std::min(end, 32 * w + 32); ++id) {
+      if ((allowed[w] >> id % 32 & 1U) == 0) logits[id - begin] = -std::numeric_limits<float>::infinity();
+    }
+  }
+}
+
 /// The thread's best logit of each row, now that columns [begin, end) are there.
 void Executor::find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept {
   BestLogit* bests = bests_of(thread);
   for (std::int64_t r = 0; r < outputs_count_; ++r) {
-    const float* logits = value(program_.graph().logits, r, thread) + begin;
+    float* logits = value(program_.graph().logits, r, thread) + begin;
+    forbid(r, begin, end, logits);
     const float top = kernels_.largest(logits, end - begin);
     if (!(top > bests[r].score)) continue;
     const std::int64_t at = std::find(logits, logits + (end - begin), top) - logits;

@@ -13,6 +13,14 @@ class BannedTokensLink final : public Link {
     if (step.new_tokens >= until_) return;
     for (const Token token : tokens_) candidates.remove(token);
   }
+  bool forbids(int new_tokens) const noexcept override { return new_tokens < until_; }
+  void forbid(std::span<std::uint32_t> allowed, int new_tokens) const noexcept override {
+    if (!forbids(new_tokens)) return;
+    for (const Token token : tokens_) {
+      const auto id = static_cast<std::size_t>(token);
+      if (token >= 0 && id / 32 < allowed.size()) allowed[id / 32] &= ~(std::uint32_t{1} << id % 32);
+    }
+  }
   std::unique_ptr<Link> clone() const override { return std::make_unique<BannedTokensLink>(*this); }
 
  private:

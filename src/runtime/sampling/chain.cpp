@@ -184,8 +184,17 @@ SampleStatus SamplerChain::sample(SamplerWorkspace& workspace, std::span<const f
 }
 
 bool SamplerChain::wants_best_alone() const noexcept {
-  return links_.size() == 1 && links_.front()->picks_best() && first_.empty() && !mask_ && !strings_.active() &&
-         !logprobs_ && top_count_ == 0;
+  return links_.size() == 1 && links_.front()->picks_best() && !mask_ && !strings_.active() && !logprobs_ &&
+         top_count_ == 0;
+}
+
+bool SamplerChain::forbids() const noexcept {
+  return std::any_of(first_.begin(), first_.end(), [&](const auto& link) { return link->forbids(new_tokens_); });
+}
+
+void SamplerChain::fill_allowed(std::span<std::uint32_t> allowed) const noexcept {
+  std::fill(allowed.begin(), allowed.end(), ~std::uint32_t{0});
+  for (const auto& link : first_) link->forbid(allowed, new_tokens_);
 }
 
 SampleStatus SamplerChain::sample_best(Token best, float logit, Draw& draw) noexcept {

@@ -70,9 +70,13 @@ class SamplerChain {
   SampleStatus sample(SamplerWorkspace& workspace, std::span<const float> logits, std::span<const Token> history,
                       Draw& draw) noexcept;
 
-  /// Whether nothing but the best logit decides: sample_best() then does what sample() would.
+  /// Whether nothing but the best logit of the tokens that are not forbidden decides.
   bool wants_best_alone() const noexcept;
-  /// `best`: the best logit's id, the lowest of equals. A NaN in the row goes unseen unless all are.
+  /// Whether tokens are forbidden now, and which: their bits (id % 32 of word id / 32) are cleared, all others set.
+  bool forbids() const noexcept;
+  void fill_allowed(std::span<std::uint32_t> allowed) const noexcept;
+  /// What sample() would do with a row whose best allowed logit this is, the first of equals. A NaN in it goes unseen
+  /// unless all are.
   static SampleStatus sample_best(Token best, float logit, Draw& draw) noexcept;
 
   /// `history` now ends with a new token, drawn here or not.
@@ -105,7 +109,7 @@ class SamplerChain {
   double normalizer_ = 0;   // ln sum e^x of the raw logits of this step
   std::unique_ptr<MaskSource> mask_;
   BannedStrings strings_;
-  Links first_;  // before banned strings: they only remove
+  Links first_;  // before banned strings: they only remove (see Link::forbid)
   Links links_;
   std::size_t top_count_ = 0;
   std::vector<TopToken> top_;

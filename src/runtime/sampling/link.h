@@ -1,6 +1,7 @@
 // One link of the sampler chain, and what it may see.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -51,6 +52,10 @@ class Link {
   /// The chain drew this token; accept(token) may follow, or not.
   virtual void drawn(const Chosen&, const Candidates&) noexcept {}
   virtual void accept(Token) {}
+  /// Of a link that only removes tokens: whether it removes any now, and which; clears their bits (id % 32 of word id /
+  /// 32).
+  virtual bool forbids(int /*new_tokens*/) const noexcept { return false; }
+  virtual void forbid(std::span<std::uint32_t>, int /*new_tokens*/) const noexcept {}
   /// It reduces to the best token, and nothing else: a chain of this link alone needs no other logit.
   virtual bool picks_best() const noexcept { return false; }
   virtual void rollback(int) {}

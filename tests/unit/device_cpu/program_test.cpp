@@ -1,4 +1,5 @@
 // Whole graphs on the CPU device: against the reference device, and equal bits however a prompt is cut or batched.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -23,6 +24,7 @@ struct Spec {
   int window = 0;
   float cap = 0.0F;
   bool sinks = false, moe = false, bias = false, post_norm = false;
+  int repeat = 0;  // rows of the vocabulary's table after which they come again
   backend::Activation activation = backend::Activation::silu;
 };
 
@@ -50,6 +52,11 @@ class TestModel final : public backend::WeightReader {
     weight.experts = experts;
     bytes_.push_back(random_rows(type, rows * experts, columns, random_));
     return b_.weight(weight);
+  }
+  void repeat_rows(std::vector<std::byte>& table) const {
+    const std::size_t row = table.size() / static_cast<std::size_t>(spec_.vocabulary);
+    const std::size_t period = row * static_cast<std::size_t>(spec_.repeat);
+    for (std::size_t i = period; i < table.size(); ++i) table[i] = table[i - period];
   }
   WeightId vector(std::int64_t n, std::int64_t rows = 1) { return matrix(WeightType::f32, n, rows); }
 
@@ -110,6 +117,7 @@ class TestModel final : public backend::WeightReader {
   std::shared_ptr<const backend::Graph> build() {
     b_.group(backend::GroupKind::embed);
     const WeightId table = matrix(spec_.type, spec_.width, spec_.vocabulary);
+    if (spec_.repeat > 0) repeat_rows(bytes_.back());
     ValueId x = b_.embed(table, 1.5F);
     for (int i = 0; i < spec_.layers; ++i) x = layer(x, i);
     b_.group(backend::GroupKind::head);
@@ -153,6 +161,23 @@ class Runner {
     std::vector<Token> tokens;
   };
   backend::Status step(const std::vector<Part>& parts, std::vector<float>& logits) {
+    backend::StepOutputs outputs;
+    outputs.kind = backend::OutputKind::logits;
+    return step(parts, logits, outputs);
+  }
+  /// The best token of each row, of those whose bits are set.
+  std::vector<std::int32_t> best(const std::vector<Part>& parts, std::span<const std::uint32_t> allowed = {}) {
+    std::vector<float> none, scores(64);
+    std::vector<std::int32_t> ids(64, -1);
+    backend::StepOutputs outputs;
+    outputs.kind = backend::OutputKind::arg_max;
+    outputs.ids = ids;
+    outputs.scores = scores;
+    outputs.allowed = allowed;
+    REQUIRE(step(parts, none, outputs).ok());
+    return ids;
+  }
+  backend::Status step(const std::vector<Part>& parts, std::vector<float>& logits, backend::StepOutputs outputs) {
     std::vector<Token> tokens;
     std::vector<std::int32_t> positions, rows;
     std::vector<backend::SequenceRange> ranges;
@@ -175,7 +200,6 @@ class Runner {
     const std::size_t width = static_cast<std::size_t>(graph_->vocabulary);
     logits.assign(tokens.size() * width, 0.0F);
     backend::StepBatch batch{tokens, positions, ranges, tables, rows};
-    backend::StepOutputs outputs;
     outputs.values = logits;
     return program_->run(batch, *kv_, *workspace_, outputs, stop_, nullptr);
   }
@@ -289,6 +313,34 @@ TEST_CASE("bits do not depend on chunks, threads, instruction set or company") {
       REQUIRE(std::memcmp(logits.data() + 90 * 50, truth.data(), 60 * 50 * sizeof(float)) == 0);
       REQUIRE(batch.step({{0, 0, others}, {1, 60, rest}, {2, 90, {3}}}, logits).ok());
       REQUIRE(std::memcmp(logits.data() + 90 * 50, truth.data() + 60 * 50, 90 * 50 * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("arg-max is the first of the best logits") {
+  const std::vector<Token> tokens = random_tokens(40, 25);
+  Spec spec;
+  spec.repeat = 20;  // every logit is there two or three times, some in the columns of another thread
+  const TestModel model(spec);
+  for (int threads : {1, 2, 4}) {
+    for (const char* isa : {"portable", "auto"}) {
+      Runner runner(cpu(threads, isa), model, 64, 1);
+      for (std::size_t count : {1, 5, 40}) {
+        const std::vector<Runner::Part> parts{
+            {0, 0, {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count)}}};
+        std::vector<float> logits;
+        REQUIRE(runner.step(parts, logits).ok());
+        const std::vector<std::int32_t> ids = runner.best(parts);
+        for (std::size_t r = 0; r < count; ++r) {
+          const auto row = logits.begin() + static_cast<std::ptrdiff_t>(50 * r);
+          REQUIRE(ids[r] == std::max_element(row, row + 50) - row);
+          REQUIRE(ids[r] < 20);
+        }
+        std::vector<std::uint32_t> allowed(2 * count, ~0U);
+        for (std::size_t r = 0; r < count; ++r) allowed[2 * r] &= ~(1U << ids[r]);
+        const std::vector<std::int32_t> others = runner.best(parts, allowed);
+        for (std::size_t r = 0; r < count; ++r) REQUIRE(others[r] == ids[r] + 20);  // its next copy
+      }
     }
   }
 }

@@ -102,6 +102,38 @@ TEST_CASE("Temperature 0 takes the lowest id of equals") {
   CHECK(draw_once({.chain = {TopK{1}}}, {1, 3, 2, 3, 3}).token == 1);
 }
 
+TEST_CASE("What needs the best logit alone") {
+  const auto wants = [](const SamplingOptions& options, bool logprobs = false) {
+    SamplerChain::Setup setup = setup_for(8);
+    setup.logprobs = logprobs;
+    const std::vector<Token> stops{2};
+    setup.stop_tokens = stops;
+    return SamplerChain(options, setup).wants_best_alone();
+  };
+  CHECK(wants({}));
+  CHECK(wants({.temperature = 0.0f, .banned_tokens = {1}, .min_new_tokens = 3}));
+  CHECK(wants({.chain = {Greedy{}}}));
+  CHECK(!wants({}, true));
+  CHECK(!wants({.temperature = 0.5f}));
+  CHECK(!wants({.top_k = 1}));
+  CHECK(!wants({.temperature = 0.0f, .repetition_penalty = 1.1f}));
+  CHECK(!wants({.chain = {TopK{4}, Greedy{}}}));
+  CHECK(!wants({.logit_bias = {{1, 2.0f}}}));
+
+  CHECK(!SamplerChain({}, setup_for(40)).forbids());
+  SamplerChain chain({.banned_tokens = {1, 33}}, setup_for(40));
+  CHECK(chain.forbids());
+  std::vector<std::uint32_t> allowed(2);
+  chain.fill_allowed(allowed);
+  CHECK(allowed == std::vector<std::uint32_t>{~2U, ~2U});
+  Draw draw;
+  CHECK(SamplerChain::sample_best(3, 1.5f, draw) == SampleStatus::ok);
+  CHECK(draw.token == 3);
+  CHECK(draw.sampled_logprob == 0);
+  CHECK(SamplerChain::sample_best(0, inf, draw) == SampleStatus::infinite);
+  CHECK(SamplerChain::sample_best(0, -inf, draw) == SampleStatus::not_a_number);
+}
+
 TEST_CASE("Very small and very large temperatures") {
   const std::vector<float> logits{1, 2, 3, 2};
   CHECK(draw_once({.temperature = 1e-30f}, logits).token == 2);
