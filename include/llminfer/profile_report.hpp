@@ -39,8 +39,9 @@ struct OpSummary {
   std::uint64_t activation_bytes = 0;
   std::uint64_t kv_bytes = 0;
   std::uint64_t flops = 0;
-  double roof_seconds = 0;     ///< at the roofs of this device
-  bool compute_bound = false;  ///< by which of the two roofs
+  double roof_seconds = 0;      ///< at the roofs of this device
+  double expected_seconds = 0;  ///< as forecast: what kernels like these took in the calibration
+  bool compute_bound = false;   ///< by which of the two roofs
 
   std::uint64_t bytes() const noexcept { return weight_bytes + activation_bytes + kv_bytes; }
   double bytes_per_s() const noexcept { return seconds > 0 ? static_cast<double>(bytes()) / seconds : 0; }
@@ -51,6 +52,8 @@ struct OpSummary {
   }
   /// Of the attainable roof.
   double roof_share() const noexcept { return seconds > 0 ? roof_seconds / seconds : 0; }
+  /// 1: as forecast; 2: twice as long.
+  double times_expected() const noexcept { return expected_seconds > 0 ? seconds / expected_seconds : 0; }
 };
 
 struct PhaseReport {

@@ -26,6 +26,7 @@ struct Adder {
     summary.kv_bytes += cost.kv_read_bytes + cost.kv_write_bytes;
     summary.flops += cost.flops;
     summary.roof_seconds += totals.op_roof_s[op];
+    summary.expected_seconds += totals.op_expected_s[op];
     if (totals.op_compute_s[op] > totals.op_memory_s[op]) compute_s += totals.op_roof_s[op];
   }
   OpSummary take(std::string name) {

@@ -38,15 +38,15 @@ void add_table(std::string& out, const PhaseReport& phase, const std::vector<OpS
   if (ops.empty()) return;
   out += fmt::format(
       "<table><tr><th>{}, {}</th><th>time</th><th>ms</th><th>GB/s</th><th>GFLOP/s</th><th>FLOP/byte</th>"
-      "<th>of the roof</th><th class=\"l\">roof</th></tr>\n",
+      "<th>of the roof</th><th>× forecast</th><th class=\"l\">roof</th></tr>\n",
       to_string(phase.kind), what);
   for (const OpSummary& op : ops) {
     const double share = phase.seconds > 0 ? 100 * op.seconds / phase.seconds : 0;
     out += fmt::format(
         "<tr><td>{}</td><td>{:.1f} %</td><td>{:.2f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.0f} %</td>"
-        "<td class=\"l\">{}</td></tr>\n",
+        "<td>{:.2f}</td><td class=\"l\">{}</td></tr>\n",
         escaped(op.name), share, 1e3 * op.seconds, op.bytes_per_s() / 1e9, op.flops_per_s() / 1e9, op.intensity(),
-        100 * op.roof_share(), op.compute_bound ? "compute" : "memory");
+        100 * op.roof_share(), op.times_expected(), op.compute_bound ? "compute" : "memory");
   }
   out += "</table>\n";
 }

@@ -17,11 +17,12 @@ double share(double part, double whole) { return whole > 0 ? 100 * part / whole 
 
 void add_ops(std::string& out, const PhaseReport& phase, const std::vector<OpSummary>& ops, const char* what) {
   if (ops.empty()) return;
-  out += fmt::format("  {:<16} {:>6} {:>9} {:>9} {:>8} {:>7}\n", what, "time", "GB/s", "GFLOP/s", "FLOP/B", "roof");
+  out += fmt::format("  {:<16} {:>6} {:>9} {:>9} {:>8} {:>6} {:>11}\n", what, "time", "GB/s", "GFLOP/s", "FLOP/B",
+                     "roof", "x forecast");
   for (const OpSummary& op : ops) {
-    out += fmt::format("  {:<16} {:>4.1f} % {:>9.1f} {:>9.1f} {:>8.1f} {:>5.0f} % {}\n", op.name,
+    out += fmt::format("  {:<16} {:>4.1f} % {:>9.1f} {:>9.1f} {:>8.1f} {:>4.0f} % {:>11.2f}  {}\n", op.name,
                        share(op.seconds, phase.seconds), op.bytes_per_s() / 1e9, op.flops_per_s() / 1e9, op.intensity(),
-                       100 * op.roof_share(), op.compute_bound ? "compute" : "memory");
+                       100 * op.roof_share(), op.times_expected(), op.compute_bound ? "compute" : "memory");
   }
 }
 
@@ -54,6 +55,7 @@ void write(JsonWriter& json, std::string_view key, const std::vector<OpSummary>&
     json.number("gflop_s", op.flops_per_s() / 1e9);
     json.number("intensity", op.intensity());
     json.number("roof_share", op.roof_share());
+    json.number("expected_seconds", op.expected_seconds);
     json.text("roof", op.compute_bound ? "compute" : "memory");
     json.end_object();
   }
