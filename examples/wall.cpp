@@ -46,7 +46,9 @@ void add_options(CLI::App& app, WallOptions& o) {
   app.add_option("--kv", o.kv, "Format of cached keys and values")
       ->check(CLI::IsMember({"automatic", "f32", "f16", "bf16", "q8_0", "q4_0"}))
       ->capture_default_str();
-  app.add_option("--weights", o.weights, "Type that matrices are converted to: as_stored, F16, Q8_0, Q4_0, ...")
+  app.add_option("--weights", o.weights,
+                 "Type that matrices are converted to: as_stored, F16, Q8_0, Q4_0, ...; for --compare a list")
+      ->delimiter(',')
       ->capture_default_str();
   app.add_option("--batch", o.batch, "Sequences at once; for --plan and --compare a list (1,4,16)")
       ->delimiter(',')
@@ -58,7 +60,7 @@ void add_options(CLI::App& app, WallOptions& o) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--context", o.context, "With --plan: prompt and new tokens together")->check(CLI::Range(0, 1 << 24));
-  app.add_option("--rounds", o.rounds, "With --compare: a measurement is the median of so many")
+  app.add_option("--rounds", o.rounds, "With --compare: calibrations and measurements in turn, the best of each counts")
       ->check(CLI::Range(1, 100));
   app.add_option("--device", o.device, "With --plan: a device's description (JSON) instead of this machine");
   app.add_option("--other", o.others, "Descriptions of devices that the advice may name");
@@ -74,6 +76,7 @@ int wall(WallOptions o) try {
   if (o.path.empty()) return print_ceilings(o);
   if (o.plan && o.compare) throw UsageError("--plan and --compare do not go together");
   if (!o.plan && (!o.device.empty() || o.context > 0)) throw UsageError("--device and --context are options of --plan");
+  if (!o.compare && o.weights.size() > 1) throw UsageError("only --compare takes several --weights");
   const bool list = o.plan || o.compare;
   if (o.batch.empty()) o.batch = list ? std::vector<int>{1, 4, 16} : std::vector<int>{1};
   if (o.prompt.empty()) o.prompt = o.compare ? std::vector<int>{128, 512} : std::vector<int>{512};
@@ -86,11 +89,12 @@ int wall(WallOptions o) try {
 
 }  // namespace
 
-WeightType WallOptions::weight_type() const {
+WeightType WallOptions::weight_type(std::size_t index) const {
+  const std::string& name = weights.at(index);
   for (int i = 0; i <= static_cast<int>(WeightType::mxfp4); ++i) {
-    if (llminfer::describe(static_cast<WeightType>(i)).name == weights) return static_cast<WeightType>(i);
+    if (llminfer::describe(static_cast<WeightType>(i)).name == name) return static_cast<WeightType>(i);
   }
-  throw UsageError("--weights " + weights + " is no known type");
+  throw UsageError("--weights " + name + " is no known type");
 }
 
 KvType WallOptions::kv_type() const {
@@ -118,13 +122,20 @@ llminfer::Ceilings ceilings_of(const WallOptions& options, const llminfer::Devic
   return llminfer::measure_ceilings(device, wanted).value();
 }
 
-llminfer::Model open_model(const WallOptions& options, const llminfer::Device& device, std::stop_token stop) {
+std::vector<WeightType> types_of(const llminfer::ModelSource& source, WeightType weights) {
+  std::vector<WeightType> types = llminfer::weight_types(source).value();
+  if (weights != WeightType::as_stored) types.push_back(weights);  // what cannot be converted keeps its own
+  return types;
+}
+
+llminfer::Model open_model(const WallOptions& options, const llminfer::Device& device, WeightType weights,
+                           std::stop_token stop) {
   llminfer::LoadOptions load;
   load.devices = {device};
   load.context = *std::max_element(options.prompt.begin(), options.prompt.end()) + options.generate + 1;
   load.max_sequences = std::max(32, *std::max_element(options.batch.begin(), options.batch.end()));
   load.k = load.v = options.kv_type();
-  load.weight_type = options.weight_type();
+  load.weight_type = weights;
   return llminfer::Model::open(llminfer::ModelSource::file(options.path), load, std::move(stop)).value();
 }
 

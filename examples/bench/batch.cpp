@@ -48,27 +48,37 @@ double generate_all(llminfer::Batcher& batcher, std::vector<llminfer::Session>& 
   return seconds;
 }
 
-}  // namespace
-
-std::vector<double> batch_speeds(const llminfer::Model& model, const BatchRun& run, int rounds,
-                                 const std::stop_token& stop, llminfer::Profile profile) {
+llminfer::Batcher batcher_of(const llminfer::Model& model, const BatchRun& run, const llminfer::Profile& profile) {
   llminfer::BatcherOptions options;
   constexpr int page = 64;  // at most so many tokens in a page, and one to spare for each sequence
   options.kv_bytes = static_cast<std::size_t>(model.info().memory.kv_per_token) *
                      static_cast<std::size_t>(run.prompt + run.generate + 1 + 2 * page) *
                      static_cast<std::size_t>(run.sequences);
   options.max_sequences = run.sequences;
-  options.step_tokens = run.sequences;
   options.pieces_ahead = run.generate;
   options.profile = profile;
-  llminfer::Batcher batcher = llminfer::Batcher::start(model, options).value();
-  std::vector<llminfer::Session> sessions;
-  for (int i = 0; i < run.sequences; ++i) sessions.push_back(session_of(batcher, model, run, i, stop));
-  if (!profile.empty()) profile.reset().value();
+  return llminfer::Batcher::start(model, options).value();
+}
+
+}  // namespace
+
+BatchBench::BatchBench(const llminfer::Model& model, const BatchRun& run, const std::stop_token& stop,
+                       const llminfer::Profile& profile)
+    : run_(run), batcher_(batcher_of(model, run, profile)) {
+  for (int i = 0; i < run.sequences; ++i) sessions_.push_back(session_of(batcher_, model, run, i, stop));
+  llminfer::Profile recorded = profile;
+  if (!recorded.empty()) recorded.reset().value();
+}
+
+double BatchBench::speed(const std::stop_token& stop) {
+  return run_.sequences * run_.generate / generate_all(batcher_, sessions_, run_, stop);
+}
+
+std::vector<double> batch_speeds(const llminfer::Model& model, const BatchRun& run, int rounds,
+                                 const std::stop_token& stop, llminfer::Profile profile) {
+  BatchBench bench(model, run, stop, profile);
   std::vector<double> speeds;
-  for (int round = 0; round < rounds; ++round) {
-    speeds.push_back(run.sequences * run.generate / generate_all(batcher, sessions, run, stop));
-  }
+  for (int round = 0; round < rounds; ++round) speeds.push_back(bench.speed(stop));
   return speeds;
 }
 

@@ -1,7 +1,10 @@
 // Speed of several sequences at once.
 #pragma once
 
+#include <llminfer/batcher.hpp>
 #include <llminfer/model.hpp>
+#include <llminfer/profile.hpp>
+#include <llminfer/session.hpp>
 #include <stop_token>
 #include <vector>
 
@@ -14,6 +17,21 @@ struct BatchRun {
   int sequences = 1;
   int prompt = batch_prompt;
   int generate = batch_generate;
+};
+
+/// Sequences whose prompts are computed, ready to generate together, again and again.
+class BatchBench {
+ public:
+  /// The model must be loaded for as many sequences. `profile`: records what is timed.
+  BatchBench(const llminfer::Model& model, const BatchRun& run, const std::stop_token& stop,
+             const llminfer::Profile& profile = {});
+  /// Tokens per second of all sequences together while each gets its greedy tokens; then they are as before.
+  double speed(const std::stop_token& stop);
+
+ private:
+  BatchRun run_;
+  llminfer::Batcher batcher_;
+  std::vector<llminfer::Session> sessions_{};
 };
 
 /// Tokens per second of all sequences together, `rounds` times: the prompts, computed once before the clock starts,

@@ -17,8 +17,7 @@ int plan(const WallOptions& options) {
   llminfer::Forecast forecast;
   if (options.device.empty()) {
     const auto device = llminfer::Device::cpu({.threads = options.threads, .isa = options.isa}).value();
-    std::vector<llminfer::WeightType> types = llminfer::weight_types(source).value();
-    if (options.weight_type() != llminfer::WeightType::as_stored) types.push_back(options.weight_type());
+    const std::vector<llminfer::WeightType> types = types_of(source, options.weight_type());
     forecast = llminfer::forecast(source, ceilings_of(options, device, types), workload).value();
   } else {
     forecast = llminfer::forecast(source, llminfer::DeviceDescription::file(options.device).value(), workload).value();

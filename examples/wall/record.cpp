@@ -54,14 +54,14 @@ void work(const WallOptions& options, const llminfer::Model& model, const llminf
 int record(const WallOptions& options, const std::stop_token& stop) {
   const auto source = llminfer::ModelSource::file(options.path);
   const auto device = llminfer::Device::cpu({.threads = options.threads, .isa = options.isa}).value();
-  std::vector<llminfer::WeightType> types = llminfer::weight_types(source).value();
+  std::vector<llminfer::WeightType> types = types_of(source, options.weight_type());
   for (const auto type : {llminfer::WeightType::q8_0, llminfer::WeightType::q4_0}) types.push_back(type);  // for advice
   llminfer::ProfileOptions profile_options;
   profile_options.ceilings = ceilings_of(options, device, types);
   for (const std::string& file : options.others) {
     profile_options.devices.push_back(llminfer::DeviceDescription::file(file).value());
   }
-  const llminfer::Model model = open_model(options, device, stop);
+  const llminfer::Model model = open_model(options, device, options.weight_type(), stop);
   work(options, model, {}, stop);  // warm
   llminfer::Profile profile = llminfer::Profile::open(model, profile_options).value();
   work(options, model, profile, stop);

@@ -48,6 +48,7 @@ struct Efficiency {
   int tokens = 1;                           ///< the class: rows of the product, tokens of the step; attention: of one
                                             ///< sequence
   int context = 0;                          ///< attention: tokens before
+  int width = 0;                            ///< matmul: columns of the weights; attention: query heads that share a key
   double share = 0;                         ///< roof time / time taken
 };
 
@@ -62,6 +63,7 @@ struct Ceilings {
                                      ///< else the process may use
   bool busy = false;                 ///< the rounds lay so far apart that something else was at work
   double op_overhead_s = 0;          ///< of an op however small, in a step; 0: not calibrated
+  double step_overhead_s = 0;        ///< of a step, beside its ops
   double sample_s = 0;               ///< choosing a token greedily, per logit; 0: not calibrated
   std::vector<Efficiency> efficiencies{};
 
@@ -85,6 +87,10 @@ struct CeilingsOptions {
 /// Measures, or reads the cache. Errors: unavailable (the device has no ceilings to measure; the file cannot be
 /// written), out_of_memory, invalid_argument. A cache file that cannot be understood is measured anew.
 LLMINFER_API Result<Ceilings> measure_ceilings(const Device& device, const CeilingsOptions& options = {});
+
+/// Measures the efficiencies in `ceilings` once more and keeps the better of each: what else runs on a machine makes
+/// kernels slower, never faster. Roofs stay. Errors: as measure_ceilings; mismatch (measured on another device).
+LLMINFER_API Result<void> calibrate_again(const Device& device, Ceilings& ceilings);
 
 /// One line that says so if the machine was busy, else empty.
 LLMINFER_API std::string warning(const Ceilings& ceilings);

@@ -102,5 +102,18 @@ Result<Ceilings> measure_ceilings(const Device& device, const CeilingsOptions& o
   });
 }
 
+Result<void> calibrate_again(const Device& device, Ceilings& ceilings) {
+  return api::guard("calibrate_again", [&] {
+    const DeviceInfo info = device.backend()->info();
+    const bool same = ceilings.device == info.kind && ceilings.name == info.name && ceilings.isa == info.isa &&
+                      ceilings.threads == info.threads && !ceilings.at.empty();
+    if (!same) {
+      core::fail(ErrorCode::mismatch, "the ceilings are of '{}' ({}, {} threads), the device is '{}' ({}, {} threads)",
+                 ceilings.name, ceilings.isa, ceilings.threads, info.name, info.isa, info.threads);
+    }
+    profile::calibrate_again(*device.backend(), ceilings);
+  });
+}
+
 }  // namespace v0
 }  // namespace llminfer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "profile/span_split.h"
 #include "profile/step_runner.h"
@@ -13,18 +14,27 @@ namespace {
 
 using Sequences = std::vector<graph::SequenceShape>;
 
-/// A step of the calibration: classes of tokens for products and row ops, of (tokens, context) for attention.
+/// A step of the calibration: a class of tokens for products and row ops, of (tokens, context) for attention.
 struct Class {
   int sequences = 1;
   int start = 0;
   int count = 1;
-  int rounds = 3;
+  int rounds = 5;
+  bool products = true;
+  bool attention = true;
 };
 
-// Decode steps of growing batches, long contexts, and chunks of prompts.
-constexpr Class classes[] = {{1, 127, 1, 8},  {2, 127, 1, 5},  {4, 127, 1, 5},   {8, 127, 1, 4},
-                             {16, 127, 1, 4}, {32, 127, 1, 3}, {1, 511, 1, 3},   {1, 2047, 1, 3},
-                             {1, 0, 128, 3},  {1, 0, 512, 2},  {1, 1536, 512, 1}};
+// Decode steps of growing batches, long contexts, and chunks of prompts. Attention of one sequence is over too soon to
+// be measured well.
+constexpr Class classes[] = {{1, 127, 1, 9, true, false}, {2, 127, 1, 5, true, false},   {4, 127, 1, 5, true, false},
+                             {8, 127, 1, 5, true, true},  {16, 127, 1, 5, true, false},  {32, 127, 1, 3, true, false},
+                             {8, 511, 1, 3, false, true}, {4, 2047, 1, 3, false, true},  {1, 0, 128, 3, true, true},
+                             {1, 0, 512, 3, true, true},  {1, 1536, 512, 1, false, true}};
+
+// Three widths of matrices (768, 1,280 and 3,328) and two numbers of heads that share a key, 2 and 10. Multiples of
+// 256, as formats want, and none of 1,024: rows of results that lie 4 KiB apart fall into the same sets of a cache,
+// which real models' seldom do.
+constexpr SyntheticShape shape = {768, 20, 10, 64, 3328, 8192, 4096, 2};
 
 Sequences sequences_of(const Class& c) { return Sequences(static_cast<std::size_t>(c.sequences), {c.start, c.count}); }
 
@@ -37,44 +47,26 @@ class Spans final : public backend::ProfileSink {
   }
   void clear() noexcept { spans_.clear(); }
   const std::vector<backend::OpSpan>& all() const noexcept { return spans_; }
+  double seconds() const noexcept {
+    std::int64_t sum = 0;
+    for (const backend::OpSpan& span : spans_) sum += span.end_ns - span.start_ns;
+    return static_cast<double>(sum) * 1e-9;
+  }
 
  private:
   std::vector<backend::OpSpan> spans_;
 };
 
-/// Times of a family or type: what ops took, and what their roofs allow.
-struct Sum {
-  double seconds = 0;
-  double roof = 0;
-};
-using Key = std::pair<KernelFamily, WeightType>;
-
-Key key_of(const backend::Graph& graph, const backend::Op& op) {
-  const KernelFamily family = family_of(op);
-  return {family, family == KernelFamily::matmul ? weight_type_of(graph, op) : WeightType::as_stored};
-}
-
-/// Sums of one step by family and type. The products' spans may cover row ops as well: their time is divided.
-std::map<Key, Sum> sums_of(const backend::Graph& graph, const std::vector<backend::OpSpan>& spans,
-                           const StepCosts& costs, double op_overhead) {
-  std::map<Key, Sum> out;
-  for (const backend::OpSpan& span : spans) {
-    const double seconds = static_cast<double>(span.end_ns - span.start_ns) * 1e-9 - op_overhead * span.op_count;
-    costs.split(span, [&](std::size_t op, double share) {
-      out[key_of(graph, graph.ops[op])].seconds += std::max(0.0, seconds) * share;
-    });
-  }
-  for (std::size_t i = 0; i < graph.ops.size(); ++i) out[key_of(graph, graph.ops[i])].roof += costs.roof(i);
-  return out;
-}
+/// Kernels whose times are added up.
+using Key = std::tuple<KernelFamily, WeightType, int>;  // family, type, width
 
 /// Every type about equally often, the whole several times as large as the last cache, so that weights come from memory
 /// as those of a real model do.
-std::vector<WeightType> layers_of(const std::vector<WeightType>& types, const SyntheticShape& shape,
-                                  std::uint64_t cache_bytes) {
+std::vector<WeightType> layers_of(const std::vector<WeightType>& types, std::uint64_t cache_bytes) {
+  const double kv_heads = (shape.kv_heads + shape.other_kv_heads) / 2.0;
   const double elements =
       static_cast<double>(shape.width) *
-      (2.0 * shape.heads * shape.head_width + 2.0 * shape.kv_heads * shape.head_width + 3.0 * shape.feed_forward);
+      (2.0 * shape.heads * shape.head_width + 2.0 * kv_heads * shape.head_width + 3.0 * shape.feed_forward);
   const double wanted = 2.5 * static_cast<double>(std::max<std::uint64_t>(cache_bytes, std::uint64_t{16} << 20));
   std::vector<WeightType> layers;
   double bytes = 0;
@@ -86,52 +78,125 @@ std::vector<WeightType> layers_of(const std::vector<WeightType>& types, const Sy
   return layers;
 }
 
-/// Seconds that an op costs however small it is: a decoder so small that nothing else counts.
-double small_op_seconds(const backend::Backend& device) {
-  SyntheticShape tiny{64, 2, 1, 32, 64, 64, 64};
+/// What every op costs however small it is, and a step beside its ops: a decoder so small that nothing else counts.
+void measure_overheads(const backend::Backend& device, Ceilings& ceilings) {
+  SyntheticShape tiny{64, 2, 1, 32, 64, 64, 64, 0};
   const auto graph = synthetic_decoder(tiny, std::vector<WeightType>(16, WeightType::q8_0));
   StepRunner runner(device, graph, SyntheticWeights(graph), {1, 1, 1}, 32);
   Spans spans(2 * graph->ops.size());
-  double best = 1;
+  double ops = 1, step = 1;
   for (int i = 0; i < 30; ++i) {
     spans.clear();
     runner.run({{3, 1}}, &spans);
-    if (spans.all().empty()) return 0;
-    best = std::min(best, static_cast<double>(spans.all().back().end_ns - spans.all().front().start_ns) * 1e-9);
+    if (spans.all().empty()) return;
+    ops = std::min(ops, spans.seconds());
+    step = std::min(step, std::max(0.0, runner.seconds() - spans.seconds()));
   }
-  return best / static_cast<double>(graph->ops.size());
+  ceilings.op_overhead_s = ops / static_cast<double>(graph->ops.size());
+  ceilings.step_overhead_s = step;
 }
 
-void measure(StepRunner& runner, const CostModel& model, double op_overhead, bool others, Ceilings& out) {
-  const backend::Graph& graph = runner.graph();
-  StepCosts costs(graph);
-  Spans spans(2 * graph.ops.size());
-  for (const Class& c : classes) {
-    std::map<Key, Sum> best;
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+class Calibration {
+ public:
+  Calibration(const backend::Backend& device, const std::vector<WeightType>& types, const Ceilings& ceilings)
+      : model_(ceilings),
+        graph_(synthetic_decoder(shape, layers_of(types, model_.cache_bytes()))),
+        runner_(device, graph_, SyntheticWeights(graph_), {512, 32, 32}, 2048),
+        costs_(*graph_),
+        spans_(2 * graph_->ops.size()) {}
+
+  std::vector<Efficiency> run() {
+    runner_.run({{0, 16}}, nullptr);  // warms the threads up
+    for (const Class& c : classes) measure(c);
+    return std::move(found_);
+  }
+
+ private:
+  /// Whether the op is of the class, and then its key.
+  bool key_of(const Class& c, std::size_t op, const graph::BatchShape& batch, Key& key) const {
+    const KernelClass kernel = class_of(*graph_, graph_->ops[op], batch, costs_.cost(op));
+    key = {kernel.family, kernel.type, static_cast<int>(std::lround(kernel.width))};
+    if (kernel.family == KernelFamily::attention) return c.attention;
+    return c.products && static_cast<std::int64_t>(kernel.tokens) == batch.tokens();  // not the head after a prompt
+  }
+
+  /// The typical step of a few: what a kernel does, not what it did once.
+  void measure(const Class& c) {
+    std::map<Key, std::vector<double>> seconds;
+    std::map<Key, double> roofs;
     for (int round = 0; round < c.rounds; ++round) {
-      spans.clear();
-      costs.fill(graph, runner.run(sequences_of(c), &spans), model);
-      for (const auto& [key, sum] : sums_of(graph, spans.all(), costs, op_overhead)) {
-        const auto [at, fresh] = best.try_emplace(key, sum);
-        if (!fresh) at->second.seconds = std::min(at->second.seconds, sum.seconds);
-      }
+      spans_.clear();
+      const graph::BatchShape batch = runner_.run(sequences_of(c), &spans_);
+      if (round == 0) roofs = start(c, batch);
+      for (const auto& [key, sum] : sums(c, batch)) seconds[key].push_back(sum);
     }
-    const int tokens = c.sequences * c.count;
-    for (const auto& [key, sum] : best) {
-      if (sum.roof <= 0 || sum.seconds <= 0) continue;
-      const double share = std::min(sum.roof / sum.seconds, 100.0);
-      const bool attention = key.first == KernelFamily::attention;
-      if (key.first != KernelFamily::matmul && !others) continue;
-      if (attention && c.sequences > 1) continue;  // the class is one sequence's
-      if (!attention && c.start > 127) continue;   // measured with the short contexts
-      out.efficiencies.push_back({key.first, key.second, attention ? c.count : tokens, attention ? c.start : 0, share});
+    for (auto& [key, rounds] : seconds) {
+      const double roof = roofs[key], time = median(std::move(rounds));
+      if (roof <= 0 || time <= 0) continue;
+      Efficiency e;
+      std::tie(e.family, e.type, e.width) = key;
+      const bool attention = e.family == KernelFamily::attention;
+      e.tokens = attention ? c.count : c.sequences * c.count;
+      e.context = attention ? c.start : 0;
+      e.share = std::min(roof / time, 100.0);
+      found_.push_back(e);
+    }
+  }
+
+  std::map<Key, double> start(const Class& c, const graph::BatchShape& batch) {
+    costs_.fill(*graph_, batch, model_);
+    std::map<Key, double> out;
+    Key key;
+    for (std::size_t i = 0; i < graph_->ops.size(); ++i) {
+      if (key_of(c, i, batch, key)) out[key] += costs_.roof(i);
+    }
+    return out;
+  }
+
+  /// Of the last step. The products' spans may cover row ops as well: their time is divided.
+  std::map<Key, double> sums(const Class& c, const graph::BatchShape& batch) {
+    std::map<Key, double> out;
+    Key key;
+    for (const backend::OpSpan& span : spans_.all()) {
+      const double time =
+          static_cast<double>(span.end_ns - span.start_ns) * 1e-9 - model_.op_overhead() * span.op_count;
+      costs_.split(span, [&](std::size_t op, double share) {
+        if (key_of(c, op, batch, key)) out[key] += std::max(0.0, time) * share;
+      });
+    }
+    return out;
+  }
+
+  const CostModel model_;
+  const std::shared_ptr<const backend::Graph> graph_;
+  StepRunner runner_;
+  StepCosts costs_;
+  Spans spans_;
+  std::vector<Efficiency> found_;
+};
+
+void keep_better(std::vector<Efficiency>& all, const std::vector<Efficiency>& found) {
+  for (const Efficiency& e : found) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const Efficiency& other) {
+      return other.family == e.family && other.type == e.type && other.tokens == e.tokens &&
+             other.context == e.context && other.width == e.width;
+    });
+    if (at == all.end()) {
+      all.push_back(e);
+    } else {
+      at->share = std::max(at->share, e.share);
     }
   }
 }
 
-bool has(const Ceilings& ceilings, KernelFamily family, WeightType type) {
+bool has(const Ceilings& ceilings, WeightType type) {
   return std::any_of(ceilings.efficiencies.begin(), ceilings.efficiencies.end(),
-                     [&](const Efficiency& e) { return e.family == family && e.type == type; });
+                     [&](const Efficiency& e) { return e.family == KernelFamily::matmul && e.type == type; });
 }
 
 }  // namespace
@@ -140,9 +205,7 @@ std::vector<WeightType> missing_types(const Ceilings& ceilings, const std::vecto
   std::vector<WeightType> out;
   for (const WeightType type : wanted) {
     const bool usable = describe(type).block_size > 0 && type != WeightType::as_stored;
-    if (usable && !has(ceilings, KernelFamily::matmul, type) && std::find(out.begin(), out.end(), type) == out.end()) {
-      out.push_back(type);
-    }
+    if (usable && !has(ceilings, type) && std::find(out.begin(), out.end(), type) == out.end()) out.push_back(type);
   }
   return out;
 }
@@ -150,13 +213,17 @@ std::vector<WeightType> missing_types(const Ceilings& ceilings, const std::vecto
 void calibrate(const backend::Backend& device, const std::vector<WeightType>& types, Ceilings& ceilings) {
   const std::vector<WeightType> missing = missing_types(ceilings, types);
   if (missing.empty()) return;
-  if (ceilings.op_overhead_s <= 0) ceilings.op_overhead_s = small_op_seconds(device);
-  const CostModel model(ceilings);
-  const SyntheticShape shape;
-  const auto graph = synthetic_decoder(shape, layers_of(missing, shape, model.cache_bytes()));
-  StepRunner runner(device, graph, SyntheticWeights(graph), {512, 32, 32}, 2048);
-  runner.run({{0, 16}}, nullptr);  // warms the threads up
-  measure(runner, model, ceilings.op_overhead_s, !has(ceilings, KernelFamily::rows, WeightType::as_stored), ceilings);
+  if (ceilings.op_overhead_s <= 0) measure_overheads(device, ceilings);
+  keep_better(ceilings.efficiencies, Calibration(device, missing, ceilings).run());
+}
+
+void calibrate_again(const backend::Backend& device, Ceilings& ceilings) {
+  std::vector<WeightType> types;
+  for (const Efficiency& e : ceilings.efficiencies) {
+    const bool known = e.family != KernelFamily::matmul || std::find(types.begin(), types.end(), e.type) != types.end();
+    if (!known) types.push_back(e.type);
+  }
+  if (!types.empty()) keep_better(ceilings.efficiencies, Calibration(device, types, ceilings).run());
 }
 
 }  // namespace llminfer::profile

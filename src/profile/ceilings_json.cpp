@@ -123,6 +123,7 @@ Efficiency efficiency(Reader& reader, const Json& json) {
   if (!known || !known_type) reader.refuse();
   out.tokens = reader.integer(json, "tokens", 1 << 20);
   out.context = reader.integer(json, "context", 1 << 24);
+  out.width = reader.integer(json, "width", 1 << 24);
   out.share = reader.number(json, "share", 1e3);
   return out;
 }
@@ -143,6 +144,7 @@ std::string to_json(const Ceilings& c) {
   json.integer("threads", c.threads);
   json.boolean("busy", c.busy);
   json.number("op_overhead_s", c.op_overhead_s);
+  json.number("step_overhead_s", c.step_overhead_s);
   json.number("sample_s", c.sample_s);
   json.begin_array("at");
   for (const ThreadCeilings& at : c.at) write(json, at);
@@ -154,6 +156,7 @@ std::string to_json(const Ceilings& c) {
     json.text("type", describe(e.type).name);
     json.integer("tokens", e.tokens);
     json.integer("context", e.context);
+    json.integer("width", e.width);
     json.number("share", e.share);
     json.end_object();
   }
@@ -175,6 +178,7 @@ std::optional<Ceilings> ceilings_from_json(std::string_view text) {
   out.isa = reader.text(json, "isa");
   out.threads = reader.integer(json, "threads", 4096);
   out.op_overhead_s = reader.number(json, "op_overhead_s", 1);
+  out.step_overhead_s = reader.number(json, "step_overhead_s", 1);
   out.sample_s = reader.number(json, "sample_s", 1);
   const auto busy = json.find("busy");
   out.busy = busy != json.end() && busy->is_boolean() && busy->get<bool>();

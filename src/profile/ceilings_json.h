@@ -9,7 +9,7 @@
 namespace llminfer::profile {
 
 /// What the file's version member says. Raised when an older reader would misunderstand.
-constexpr int ceilings_version = 1;
+constexpr int ceilings_version = 2;
 
 /// The version of this library, as Ceilings::library has it.
 const char* library_version() noexcept;

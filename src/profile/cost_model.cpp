@@ -12,6 +12,13 @@ using backend::none;
 
 bool is_half(WeightType type) noexcept { return type == WeightType::f16 || type == WeightType::bf16; }
 
+/// Of the matrix of a product; none for other ops.
+backend::WeightId weight_of(const backend::Op& op) noexcept {
+  if (const auto* m = std::get_if<backend::MatMul>(&op)) return m->weight;
+  if (const auto* m = std::get_if<backend::MoeMatMul>(&op)) return m->weight;
+  return none;
+}
+
 /// Rows that a product multiplies with each weight it reads.
 double product_rows(const backend::Graph& graph, const backend::Op& op, const graph::BatchShape& batch,
                     const graph::OpCost& cost) {
@@ -46,22 +53,37 @@ KernelFamily family_of(const backend::Op& op) noexcept {
 }
 
 WeightType weight_type_of(const backend::Graph& graph, const backend::Op& op) noexcept {
-  backend::WeightId id = none;
-  if (const auto* m = std::get_if<backend::MatMul>(&op)) id = m->weight;
-  if (const auto* m = std::get_if<backend::MoeMatMul>(&op)) id = m->weight;
-  if (const auto* e = std::get_if<backend::Embed>(&op)) id = e->weight;
+  const auto* embed = std::get_if<backend::Embed>(&op);
+  const backend::WeightId id = embed != nullptr ? embed->weight : weight_of(op);
   return id == none ? WeightType::as_stored : graph.weights[static_cast<std::size_t>(id)].type;
 }
 
-double ShareCache::get(const CostModel& model, KernelFamily family, WeightType type, double tokens, double context,
-                       bool by_compute) noexcept {
-  for (std::size_t i = 0; i < size_; ++i) {
-    const Entry& e = entries_[i];
-    const bool same = e.family == family && e.type == type && e.tokens == tokens && e.context == context;
-    if (same && e.by_compute == by_compute) return e.share;
+KernelClass class_of(const backend::Graph& graph, const backend::Op& op, const graph::BatchShape& batch,
+                     const graph::OpCost& cost) {
+  KernelClass out;
+  out.family = family_of(op);
+  out.tokens = product_rows(graph, op, batch, cost);
+  if (out.family == KernelFamily::matmul) {
+    out.type = weight_type_of(graph, op);
+    out.width = static_cast<double>(graph.weights[static_cast<std::size_t>(weight_of(op))].columns);
   }
-  const double share = model.share(family, type, tokens, context, by_compute);
-  if (size_ < entries_.size()) entries_[size_++] = {family, type, tokens, context, by_compute, share};
+  const auto* attention = std::get_if<backend::PagedAttention>(&op);
+  if (attention == nullptr || batch.sequences.empty()) return out;
+  for (const graph::SequenceShape& s : batch.sequences) out.context += s.start;
+  const auto n = static_cast<double>(batch.sequences.size());
+  out.tokens = static_cast<double>(batch.tokens()) / n;
+  out.context /= n;
+  out.width =
+      static_cast<double>(attention->heads) / graph.states[static_cast<std::size_t>(attention->slot.group)].heads;
+  return out;
+}
+
+double ShareCache::get(const CostModel& model, const KernelClass& kernel, bool by_compute) noexcept {
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (entries_[i].kernel == kernel && entries_[i].by_compute == by_compute) return entries_[i].share;
+  }
+  const double share = model.share(kernel, by_compute);
+  if (size_ < entries_.size()) entries_[size_++] = {kernel, by_compute, share};
   return share;
 }
 
@@ -82,6 +104,7 @@ CostModel::CostModel(const Ceilings& ceilings, int threads) {
   half_ = at->bf16.best > 0 ? at->bf16.best : f32_;
   attention_ = f32_;
   op_overhead_ = ceilings.op_overhead_s;
+  step_overhead_ = ceilings.step_overhead_s;
   sample_ = ceilings.sample_s;
   efficiencies_ = ceilings.efficiencies;
   calibrated_ = !efficiencies_.empty();
@@ -135,34 +158,45 @@ RoofTime CostModel::roof(const backend::Graph& graph, std::size_t op, const grap
   return out;
 }
 
-double CostModel::share(KernelFamily family, WeightType type, double tokens, double context,
-                        bool by_compute) const noexcept {
-  // Among the entries of the family and type: the neighbours in tokens; of attention also in context.
-  const Efficiency *below = nullptr, *above = nullptr;
-  if (family == KernelFamily::attention) {  // the nearest class of tokens, then neighbours in context
-    double nearest = 1e9;
-    for (const Efficiency& e : efficiencies_) {
-      if (e.family == family) nearest = std::min(nearest, std::abs(std::log(tokens / e.tokens)));
-    }
-    for (const Efficiency& e : efficiencies_) {
-      if (e.family != family || std::abs(std::log(tokens / e.tokens)) > nearest + 1e-9) continue;
-      if (e.context <= context && (below == nullptr || e.context > below->context)) below = &e;
-      if (e.context >= context && (above == nullptr || e.context < above->context)) above = &e;
-    }
-    if (below == nullptr) below = above;
-    if (above == nullptr) above = below;
-    if (below == nullptr) return by_compute ? compute_share_ : memory_share_;
-    return between(context, std::max(1, below->context), below->share, std::max(1, above->context), above->share);
-  }
+/// Among the entries of one width; 0 where there is none.
+double CostModel::share_at(const KernelClass& kernel, int width) const noexcept {
+  const bool attention = kernel.family == KernelFamily::attention;
+  const auto distance = [&](const Efficiency& e) { return std::abs(std::log(kernel.tokens / std::max(1, e.tokens))); };
+  const auto belongs = [&](const Efficiency& e) {
+    return e.family == kernel.family && e.type == kernel.type && e.width == width;
+  };
+  double nearest = 1e9;
   for (const Efficiency& e : efficiencies_) {
-    if (e.family != family || e.type != type) continue;
-    if (e.tokens <= tokens && (below == nullptr || e.tokens > below->tokens)) below = &e;
-    if (e.tokens >= tokens && (above == nullptr || e.tokens < above->tokens)) above = &e;
+    if (belongs(e)) nearest = std::min(nearest, distance(e));
+  }
+  // Neighbours in tokens; of attention the nearest class of tokens, then neighbours in context.
+  const auto place = [&](const Efficiency& e) { return attention ? e.context : e.tokens; };
+  const double at = attention ? kernel.context : kernel.tokens;
+  const Efficiency *below = nullptr, *above = nullptr;
+  for (const Efficiency& e : efficiencies_) {
+    if (!belongs(e) || (attention && distance(e) > nearest + 1e-9)) continue;
+    if (place(e) <= at && (below == nullptr || place(e) > place(*below))) below = &e;
+    if (place(e) >= at && (above == nullptr || place(e) < place(*above))) above = &e;
   }
   if (below == nullptr) below = above;
   if (above == nullptr) above = below;
-  if (below == nullptr) return by_compute ? compute_share_ : memory_share_;
-  return between(tokens, below->tokens, below->share, above->tokens, above->share);
+  if (below == nullptr) return 0;
+  return between(at, std::max(1, place(*below)), below->share, std::max(1, place(*above)), above->share);
+}
+
+double CostModel::share(const KernelClass& kernel, bool by_compute) const noexcept {
+  constexpr int far = 1 << 30;
+  int below = -1, above = far;
+  for (const Efficiency& e : efficiencies_) {
+    if (e.family != kernel.family || e.type != kernel.type) continue;
+    if (e.width <= kernel.width) below = std::max(below, e.width);
+    if (e.width >= kernel.width) above = std::min(above, e.width);
+  }
+  if (below < 0) below = above;
+  if (above == far) above = below;
+  if (below < 0 || below == far) return by_compute ? compute_share_ : memory_share_;
+  const double low = share_at(kernel, below), high = below == above ? low : share_at(kernel, above);
+  return between(kernel.width, std::max(1, below), low, std::max(1, above), high);
 }
 
 double CostModel::seconds(const backend::Graph& graph, std::size_t index, const graph::OpCost& cost,
@@ -173,17 +207,9 @@ double CostModel::seconds(const backend::Graph& graph, std::size_t index, const 
   if (efficiencies_.empty()) {
     return op_overhead_ + std::max(time.memory_s / memory_share_, time.compute_s / compute_share_);
   }
-  double tokens = product_rows(graph, op, batch, cost), context = 0;
-  const KernelFamily family = family_of(op);
-  if (family == KernelFamily::attention && !batch.sequences.empty()) {
-    for (const graph::SequenceShape& s : batch.sequences) context += s.start;
-    const auto n = static_cast<double>(batch.sequences.size());
-    tokens = static_cast<double>(batch.tokens()) / n;
-    context /= n;
-  }
-  const WeightType type = family == KernelFamily::matmul ? weight_type_of(graph, op) : WeightType::as_stored;
-  const double part = cache != nullptr ? cache->get(*this, family, type, tokens, context, time.by_compute())
-                                       : share(family, type, tokens, context, time.by_compute());
+  const KernelClass kernel = class_of(graph, op, batch, cost);
+  const double part =
+      cache != nullptr ? cache->get(*this, kernel, time.by_compute()) : share(kernel, time.by_compute());
   return op_overhead_ + time.seconds() / std::max(1e-3, part);
 }
 

@@ -19,20 +19,29 @@ struct RoofTime {
   bool by_compute() const noexcept { return compute_s > memory_s; }
 };
 
+/// What the efficiency of an op depends on: see Efficiency.
+struct KernelClass {
+  KernelFamily family = KernelFamily::rows;
+  WeightType type = WeightType::as_stored;
+  double tokens = 1, context = 0, width = 0;
+
+  bool operator==(const KernelClass& other) const noexcept {
+    return family == other.family && type == other.type && tokens == other.tokens && context == other.context &&
+           width == other.width;
+  }
+};
+
 class CostModel;
 
 /// Shares already looked up in a step: its ops ask for a handful of different ones.
 class ShareCache {
  public:
   void clear() noexcept { size_ = 0; }
-  double get(const CostModel& model, KernelFamily family, WeightType type, double tokens, double context,
-             bool by_compute) noexcept;
+  double get(const CostModel& model, const KernelClass& kernel, bool by_compute) noexcept;
 
  private:
   struct Entry {
-    KernelFamily family;
-    WeightType type;
-    double tokens, context;
+    KernelClass kernel;
     bool by_compute;
     double share;
   };
@@ -72,9 +81,11 @@ class CostModel {
   double op_overhead() const noexcept { return op_overhead_; }
 
   /// Part of the roof that such an op reaches.
-  double share(KernelFamily family, WeightType type, double tokens, double context, bool by_compute) const noexcept;
+  double share(const KernelClass& kernel, bool by_compute) const noexcept;
 
  private:
+  double share_at(const KernelClass& kernel, int width) const noexcept;
+
   double memory_ = 1, cache_ = 1;
   std::uint64_t cache_bytes_ = 0;
   double quantized_ = 1, half_ = 1, attention_ = 1, f32_ = 1;
@@ -86,6 +97,8 @@ class CostModel {
 };
 
 KernelFamily family_of(const backend::Op& op) noexcept;
+KernelClass class_of(const backend::Graph& graph, const backend::Op& op, const graph::BatchShape& batch,
+                     const graph::OpCost& cost);
 /// Of the matrix that a product reads; as_stored for other ops.
 WeightType weight_type_of(const backend::Graph& graph, const backend::Op& op) noexcept;
 

@@ -1,5 +1,6 @@
 #include "profile/step_runner.h"
 
+#include "core/clock.h"
 #include "core/fail.h"
 
 namespace llminfer::profile {
@@ -58,7 +59,10 @@ graph::BatchShape StepRunner::run(const std::vector<graph::SequenceShape>& seque
   const backend::StopFlag stop;
   const backend::StepBatch batch{tokens, positions, ranges, tables, rows};
   if (recorder != nullptr) recorder->begin_step(batch);
+  const core::SteadyClock clock;
+  const std::int64_t begin = clock.now_ns();
   const backend::Status status = program_->run(batch, *kv_, *workspace_, outputs, stop, sink);
+  seconds_ = static_cast<double>(clock.now_ns() - begin) * 1e-9;
   if (recorder != nullptr) recorder->end_step(status.ok());
   if (!status.ok()) core::fail(status.code, "calibration: {}", status.message);
   graph::BatchShape shape;

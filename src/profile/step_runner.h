@@ -24,12 +24,15 @@ class StepRunner {
                         Recorder* recorder = nullptr);
 
   const backend::Graph& graph() const noexcept { return *graph_; }
+  /// What the last step took.
+  double seconds() const noexcept { return seconds_; }
 
  private:
   std::shared_ptr<const backend::Graph> graph_;
   backend::KvFormat format_;
   std::int32_t page_size_;
   std::int32_t pages_;
+  double seconds_ = 0;
   std::shared_ptr<const backend::Program> program_;
   std::unique_ptr<backend::Workspace> workspace_;
   std::unique_ptr<backend::KvStorage> kv_;

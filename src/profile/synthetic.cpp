@@ -45,15 +45,17 @@ class DecoderBuilder {
   }
 
   backend::ValueId layer(backend::ValueId x, WeightType type, std::int32_t index, bool last) {
-    const std::int32_t q_width = shape_.heads * shape_.head_width, kv_width = shape_.kv_heads * shape_.head_width;
+    const bool other = index % 2 == 1 && shape_.other_kv_heads > 0;
+    const std::int32_t kv_heads = other ? shape_.other_kv_heads : shape_.kv_heads;
+    const std::int32_t q_width = shape_.heads * shape_.head_width, kv_width = kv_heads * shape_.head_width;
     b_.group(GroupKind::qkv, index);
     const backend::ValueId h = norm(x);
     const backend::ValueId q_raw = b_.matmul(h, matrix(type, shape_.width, q_width));
     const backend::ValueId k_raw = b_.matmul(h, matrix(type, shape_.width, kv_width));
     const backend::ValueId v = b_.matmul(h, matrix(type, shape_.width, kv_width));
     const backend::ValueId q = b_.rope(q_raw, table(), shape_.heads, backend::RopePairing::half);
-    const backend::ValueId k = b_.rope(k_raw, table(), shape_.kv_heads, backend::RopePairing::half);
-    const backend::StateSlot slot = b_.state(0, shape_.kv_heads, shape_.head_width, shape_.head_width);
+    const backend::ValueId k = b_.rope(k_raw, table(), kv_heads, backend::RopePairing::half);
+    const backend::StateSlot slot = b_.state(0, kv_heads, shape_.head_width, shape_.head_width);
     b_.kv_write(k, v, slot);
     b_.group(GroupKind::attention, index);
     backend::PagedAttention attention;

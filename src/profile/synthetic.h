@@ -15,6 +15,7 @@ struct SyntheticShape {
   std::int32_t feed_forward = 2816;
   std::int32_t vocabulary = 8192;
   std::int32_t context = 4096;
+  std::int32_t other_kv_heads = 0;  ///< of every second layer; 0: as the others
 };
 
 /// One layer an entry of `types`, its matrices of that type; embedding and head are of the first type.

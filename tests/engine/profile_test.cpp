@@ -138,8 +138,11 @@ TEST_CASE("ceilings are measured once and kept in the caller's file") {
   CHECK(std::filesystem::file_size(file.path()) > 100);
   const Ceilings again = measure_ceilings(tests::cpu(1), options).value();
   CHECK(again.all().read.best == Approx(first.all().read.best).epsilon(1e-5));  // read, not measured
-  const Ceilings other = measure_ceilings(tests::cpu(2), options).value();      // other threads: anew
+  Ceilings other = measure_ceilings(tests::cpu(2), options).value();            // other threads: anew
   CHECK(other.threads == 2);
+  CHECK(calibrate_again(tests::cpu(2), other));  // of nothing
+  CHECK(other.efficiencies.empty());
+  CHECK(calibrate_again(tests::cpu(1), other).error().code == ErrorCode::mismatch);
   std::ofstream(file.path()) << "{\"format\": 3}";
   CHECK(measure_ceilings(tests::cpu(1), options).value().threads == 1);
   CHECK(measure_ceilings(Device::reference().value(), options).error().code == ErrorCode::unavailable);

@@ -14,13 +14,17 @@ namespace {
 
 Ceilings calibrated() {
   Ceilings c = tests::made_ceilings();
-  c.efficiencies = {{KernelFamily::matmul, WeightType::q8_0, 1, 0, 0.8},
-                    {KernelFamily::matmul, WeightType::q8_0, 16, 0, 0.4},
-                    {KernelFamily::matmul, WeightType::q4_0, 1, 0, 0.6},
-                    {KernelFamily::attention, WeightType::as_stored, 1, 127, 0.2},
-                    {KernelFamily::attention, WeightType::as_stored, 1, 2047, 0.6},
-                    {KernelFamily::attention, WeightType::as_stored, 512, 0, 0.5},
-                    {KernelFamily::rows, WeightType::as_stored, 1, 0, 0.1}};
+  c.efficiencies = {{KernelFamily::matmul, WeightType::q8_0, 1, 0, 512, 0.8},
+                    {KernelFamily::matmul, WeightType::q8_0, 16, 0, 512, 0.4},
+                    {KernelFamily::matmul, WeightType::q8_0, 1, 0, 2048, 0.6},
+                    {KernelFamily::matmul, WeightType::q8_0, 16, 0, 2048, 0.4},
+                    {KernelFamily::matmul, WeightType::q4_0, 1, 0, 512, 0.6},
+                    {KernelFamily::attention, WeightType::as_stored, 1, 127, 2, 0.2},
+                    {KernelFamily::attention, WeightType::as_stored, 1, 2047, 2, 0.6},
+                    {KernelFamily::attention, WeightType::as_stored, 1, 127, 8, 0.4},
+                    {KernelFamily::attention, WeightType::as_stored, 1, 2047, 8, 0.8},
+                    {KernelFamily::attention, WeightType::as_stored, 512, 0, 2, 0.5},
+                    {KernelFamily::rows, WeightType::as_stored, 1, 0, 0, 0.1}};
   return c;
 }
 
@@ -28,21 +32,27 @@ Ceilings calibrated() {
 
 TEST_CASE("shares lie between their classes") {
   const CostModel model(calibrated());
-  const auto matmul = [&](WeightType type, double tokens) {
-    return model.share(KernelFamily::matmul, type, tokens, 0, false);
+  const auto matmul = [&](WeightType type, double tokens, double width = 512) {
+    return model.share({KernelFamily::matmul, type, tokens, 0, width}, false);
   };
   CHECK(matmul(WeightType::q8_0, 1) == Approx(0.8));
   CHECK(matmul(WeightType::q8_0, 4) == Approx(0.6));
   CHECK(matmul(WeightType::q8_0, 16) == Approx(0.4));
   CHECK(matmul(WeightType::q8_0, 999) == Approx(0.4));
+  CHECK(matmul(WeightType::q8_0, 1, 1024) == Approx(0.7));
+  CHECK(matmul(WeightType::q8_0, 4, 1024) == Approx(0.55));
+  CHECK(matmul(WeightType::q8_0, 1, 64) == Approx(0.8));
+  CHECK(matmul(WeightType::q8_0, 1, 9999) == Approx(0.6));
   CHECK(matmul(WeightType::q4_0, 999) == Approx(0.6));
   CHECK(matmul(WeightType::f16, 1) == Approx(0.85));  // nothing measured: a guess
-  const auto attention = [&](double tokens, double context) {
-    return model.share(KernelFamily::attention, WeightType::as_stored, tokens, context, false);
+  const auto attention = [&](double tokens, double context, double width = 2) {
+    return model.share({KernelFamily::attention, WeightType::as_stored, tokens, context, width}, false);
   };
   CHECK(attention(1, 0) == Approx(0.2));
   CHECK(attention(1, 127) == Approx(0.2));
   CHECK(attention(1, 4000) == Approx(0.6));
+  CHECK(attention(1, 4000, 4) == Approx(0.7));
+  CHECK(attention(1, 127, 99) == Approx(0.4));
   CHECK(attention(300, 50) == Approx(0.5));
 }
 
@@ -149,7 +159,7 @@ TEST_CASE("the cache file keeps everything and refuses what it does not know") {
     other.replace(other.find(from), from.size(), to);
     return profile::ceilings_from_json(other).has_value();
   };
-  CHECK_FALSE(with("\"version\": 1", "\"version\": 2"));
+  CHECK_FALSE(with("\"version\": 2", "\"version\": 1"));
   CHECK_FALSE(with("\"threads\": 2", "\"threads\": -2"));
   CHECK_FALSE(with("Q8_0", "Q8_9"));
   CHECK_FALSE(with("\"matmul\"", "\"what\""));
