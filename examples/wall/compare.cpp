@@ -14,30 +14,42 @@
 namespace examples {
 namespace {
 
-constexpr double settled_spread = 0.05;  // of the two best rounds
+constexpr double settled_spread = 0.1;  // of the errors of half of the rounds
 
-/// One kind of work: a prompt alone, or tokens of several sequences. Tokens per second.
+/// Tokens per second, once.
+struct Round {
+  double forecast = 0;
+  double measured = 0;
+  double error() const { return forecast / measured - 1; }
+};
+
+/// One kind of work: a prompt alone, or tokens of several sequences.
 struct Cell {
-  std::string weights{};
+  std::size_t weights = 0;  ///< index in the list
   int prompt = 0;
   int sequences = 0;                       ///< 0: the prompt
   const llminfer::Model* model = nullptr;  ///< for the prompt
   std::unique_ptr<BatchBench> bench = nullptr;
-  std::vector<double> rounds{};
-  double forecast = 0;
+  std::vector<Round> rounds{};  ///< by rising error
 
-  void measure(const std::stop_token& stop) {
-    rounds.push_back(sequences == 0 ? prefill_speed(*model, prompt, stop) : bench->speed(stop));
-    std::sort(rounds.rbegin(), rounds.rend());
+  double measure(const std::stop_token& stop) const {
+    return sequences == 0 ? prefill_speed(*model, prompt, stop) : bench->speed(stop);
   }
-  double measured() const { return rounds.front(); }
-  double spread() const { return 1 - median(rounds) / measured(); }
-  bool settled() const { return rounds.size() > 1 && rounds[1] > (1 - settled_spread) * rounds[0]; }
-  double error() const { return forecast / measured() - 1; }
+  void add(Round round) {
+    const auto less = [](const Round& a, const Round& b) { return a.error() < b.error(); };
+    rounds.insert(std::upper_bound(rounds.begin(), rounds.end(), round, less), round);
+  }
+  /// The round in the middle.
+  const Round& typical() const { return rounds[rounds.size() / 2]; }
+  /// Between the quarters of the rounds' errors.
+  double spread() const {
+    const std::size_t quarter = rounds.size() / 4;
+    return rounds[rounds.size() - 1 - quarter].error() - rounds[quarter].error();
+  }
+  bool settled() const { return spread() < settled_spread; }
   std::string name(int generate) const {
-    const std::string what = sequences == 0 ? print("prefill %d", prompt)
-                                            : print("decode %d after %d, batch %d", generate, prompt, sequences);
-    return weights.empty() ? what : what + ", " + weights;
+    return sequences == 0 ? print("prefill %d", prompt)
+                          : print("decode %d after %d, batch %d", generate, prompt, sequences);
   }
 };
 
@@ -47,36 +59,53 @@ void print_errors(std::vector<double> errors) {
               100 * median(errors));
 }
 
-void print_cells(const std::vector<Cell>& cells, int generate) {
-  std::printf("| tokens/s | forecast | measured | rounds, spread | error |\n|---|---|---|---|---|\n");
+void print_cells(const std::vector<Cell>& cells, const WallOptions& options) {
+  std::printf("| tokens/s | forecast | measured | error | rounds, spread |\n|---|---|---|---|---|\n");
   std::vector<double> errors;
   for (const Cell& cell : cells) {
-    std::printf("| %s | %.1f | %.1f | %d, %.0f %% | %+.0f %% |\n", cell.name(generate).c_str(), cell.forecast,
-                cell.measured(), static_cast<int>(cell.rounds.size()), 100 * cell.spread(), 100 * cell.error());
-    errors.push_back(cell.error());
+    const std::string weights = options.weights.size() > 1 ? ", " + options.weights[cell.weights] : std::string();
+    const Round& round = cell.typical();
+    std::printf("| %s%s | %.1f | %.1f | %+.0f %% | %d, %.0f %% |\n", cell.name(options.generate).c_str(),
+                weights.c_str(), round.forecast, round.measured, 100 * round.error(),
+                static_cast<int>(cell.rounds.size()), 100 * cell.spread());
+    errors.push_back(round.error());
   }
   print_errors(errors);
 }
 
-/// What each larger batch gains over the first, and each type of weights over the one before it in the list.
-void print_gains(const std::vector<Cell>& cells) {
+/// Medians of what was forecast and of what was measured.
+Round medians(const Cell& cell) {
+  std::vector<double> forecast, measured;
+  for (const Round& round : cell.rounds) {
+    forecast.push_back(round.forecast);
+    measured.push_back(round.measured);
+  }
+  return {median(forecast), median(measured)};
+}
+
+/// What each larger batch gains over the smaller ones, and each type of weights over those before it in the list.
+void print_gains(const std::vector<Cell>& cells, const WallOptions& options) {
   std::vector<double> errors;
   const auto gain = [&](const Cell& to, const Cell& from, const std::string& move) {
     if (errors.empty()) std::printf("| move | forecast gain | measured gain | error |\n|---|---|---|---|\n");
-    const double forecast = to.forecast / from.forecast, measured = to.measured() / from.measured();
-    std::printf("| %s | %.2f | %.2f | %+.0f %% |\n", move.c_str(), forecast, measured, 100 * (forecast / measured - 1));
-    errors.push_back(forecast / measured - 1);
+    const Round after = medians(to), before = medians(from);
+    const Round gained = {after.forecast / before.forecast, after.measured / before.measured};
+    std::printf("| %s | %.2f | %.2f | %+.0f %% |\n", move.c_str(), gained.forecast, gained.measured,
+                100 * gained.error());
+    errors.push_back(gained.error());
   };
   for (const Cell& to : cells) {
     for (const Cell& from : cells) {
       if (to.prompt != from.prompt) continue;
+      const std::string& weights = options.weights[to.weights];
       const std::string at = to.sequences == 0 ? print("prefill %d", to.prompt) : print("after %d", to.prompt);
       if (to.weights == from.weights && from.sequences > 0 && from.sequences < to.sequences) {
-        const std::string weights = to.weights.empty() ? "" : ", " + to.weights;
-        gain(to, from, print("batch %d over %d, %s%s", to.sequences, from.sequences, at.c_str(), weights.c_str()));
-      } else if (&from < &to && to.weights != from.weights && to.sequences == from.sequences) {
-        const std::string batch = to.sequences > 0 ? print(", batch %d", to.sequences) : "";
-        gain(to, from, print("%s over %s, %s%s", to.weights.c_str(), from.weights.c_str(), at.c_str(), batch.c_str()));
+        const std::string as = options.weights.size() > 1 ? ", " + weights : std::string();
+        gain(to, from, print("batch %d over %d, %s%s", to.sequences, from.sequences, at.c_str(), as.c_str()));
+      } else if (to.weights > from.weights && to.sequences == from.sequences) {
+        const std::string batch = to.sequences > 0 ? print(", batch %d", to.sequences) : std::string();
+        const std::string& other = options.weights[from.weights];
+        gain(to, from, print("%s over %s, %s%s", weights.c_str(), other.c_str(), at.c_str(), batch.c_str()));
       }
     }
   }
@@ -99,52 +128,55 @@ class Comparison {
     ceilings_ = ceilings_of(options_, device_, types);
     models_.reserve(options_.weights.size());
     for (std::size_t i = 0; i < options_.weights.size(); ++i) add_cells(i);
-    for (int round = 0; round < options_.rounds; ++round) measure(round > 0, false);
-    for (int round = 0; round < options_.rounds; ++round) measure(true, true);
-    forecast();
-    std::printf("%s, %s, %s, %d threads; best of the rounds\n", std::filesystem::path(options_.path).filename().c_str(),
+    const auto any = [](const Cell&) { return true; };
+    for (int round = 0; round < options_.rounds; ++round) measure(round > 0, any);
+    // What the machine's moods have torn apart is repeated.
+    for (int round = 0; round < options_.rounds; ++round) measure(true, [](const Cell& c) { return !c.settled(); });
+    std::printf("%s, %s, %s, %d threads\n", std::filesystem::path(options_.path).filename().c_str(),
                 ceilings_.name.c_str(), ceilings_.isa.c_str(), ceilings_.threads);
     if (ceilings_.busy) std::printf("note: %s\n", llminfer::warning(ceilings_).c_str());
-    print_cells(cells_, options_.generate);
-    print_gains(cells_);
+    print_cells(cells_, options_);
+    print_gains(cells_, options_);
     return exit_ok;
   }
 
  private:
   void add_cells(std::size_t weights) {
     models_.push_back(open_model(options_, device_, options_.weight_type(weights), stop_));
-    const std::string name = options_.weights.size() > 1 ? options_.weights[weights] : std::string();
     for (const int prompt : options_.prompt) {
-      cells_.push_back({name, prompt, 0, &models_.back(), nullptr, {}, 0});
+      cells_.push_back({weights, prompt, 0, &models_.back(), nullptr, {}});
       for (const int n : options_.batch) {
         const BatchRun run = {n, prompt, options_.generate};
-        cells_.push_back({name, prompt, n, nullptr, std::make_unique<BatchBench>(models_.back(), run, stop_), {}, 0});
+        cells_.push_back({weights, prompt, n, nullptr, std::make_unique<BatchBench>(models_.back(), run, stop_), {}});
       }
     }
   }
 
-  /// A calibration, then everything once, so that both meet the machine in the same moods; `open`: what has not
-  /// settled.
-  void measure(bool calibrate, bool open) {
-    const auto wanted = [&](const Cell& cell) { return !open || !cell.settled(); };
+  /// A calibration, then each wanted cell once, a few seconds later: a forecast is held against the machine that it was
+  /// made of.
+  template <class Wanted>
+  void measure(bool calibrate, Wanted&& wanted) {
     if (std::none_of(cells_.begin(), cells_.end(), wanted)) return;
     if (calibrate) llminfer::calibrate_again(device_, ceilings_).value();
-    for (Cell& cell : cells_) {
-      if (wanted(cell)) cell.measure(stop_);
+    const std::vector<double> forecasts = forecast();
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (wanted(cells_[i])) cells_[i].add({forecasts[i], cells_[i].measure(stop_)});
     }
   }
 
-  void forecast() {
-    std::size_t cell = 0;
+  /// Of all cells.
+  std::vector<double> forecast() const {
+    std::vector<double> out;
     for (std::size_t i = 0; i < options_.weights.size(); ++i) {
       for (const int prompt : options_.prompt) {
         llminfer::Workload workload = options_.workload(prompt);
         workload.weight_type = options_.weight_type(i);
         const llminfer::Forecast all = llminfer::forecast(source_, ceilings_, workload).value();
-        cells_[cell++].forecast = all.rows.front().prefill_tokens_per_s;
-        for (const auto& row : all.rows) cells_[cell++].forecast = row.decode_tokens_per_s;
+        out.push_back(all.rows.front().prefill_tokens_per_s);
+        for (const auto& row : all.rows) out.push_back(row.decode_tokens_per_s);
       }
     }
+    return out;
   }
 
   const WallOptions& options_;

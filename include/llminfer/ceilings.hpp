@@ -88,8 +88,8 @@ struct CeilingsOptions {
 /// written), out_of_memory, invalid_argument. A cache file that cannot be understood is measured anew.
 LLMINFER_API Result<Ceilings> measure_ceilings(const Device& device, const CeilingsOptions& options = {});
 
-/// Measures the efficiencies in `ceilings` once more and keeps the better of each: what else runs on a machine makes
-/// kernels slower, never faster. Roofs stay. Errors: as measure_ceilings; mismatch (measured on another device).
+/// Measures the efficiencies in `ceilings` anew, as they are now: other programs on a machine change them from minute
+/// to minute. Roofs stay. Errors: as measure_ceilings; mismatch (measured on another device).
 LLMINFER_API Result<void> calibrate_again(const Device& device, Ceilings& ceilings);
 
 /// One line that says so if the machine was busy, else empty.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "profile/span_split.h"
@@ -24,12 +25,17 @@ struct Class {
   bool attention = true;
 };
 
-// Decode steps of growing batches, long contexts, and chunks of prompts. Attention of one sequence is over too soon to
-// be measured well.
-constexpr Class classes[] = {{1, 127, 1, 9, true, false}, {2, 127, 1, 5, true, false},   {4, 127, 1, 5, true, false},
-                             {8, 127, 1, 5, true, true},  {16, 127, 1, 5, true, false},  {32, 127, 1, 3, true, false},
-                             {8, 511, 1, 3, false, true}, {4, 2047, 1, 3, false, true},  {1, 0, 128, 3, true, true},
-                             {1, 0, 512, 3, true, true},  {1, 1536, 512, 1, false, true}};
+// Decode steps of growing batches, on weights that no cache keeps.
+constexpr Class decode_classes[] = {{1, 31, 1, 9, true, false},  {2, 31, 1, 5, true, false},
+                                    {4, 31, 1, 5, true, false},  {8, 31, 1, 5, true, false},
+                                    {16, 31, 1, 5, true, false}, {32, 31, 1, 3, true, false}};
+// Chunks of prompts, where arithmetic takes the time; and attention, of one token for each of several sequences: one
+// alone is over too soon to be measured well.
+constexpr Class other_classes[] = {{8, 127, 1, 3, false, true},  {8, 511, 1, 3, false, true},
+                                   {4, 2047, 1, 3, false, true}, {1, 0, 128, 3, true, true},
+                                   {1, 0, 512, 3, true, true},   {1, 1536, 512, 1, false, true}};
+constexpr double decode_size = 6;  // weights, in times of the last cache: part of them may still lie there
+constexpr double other_size = 2.5;
 
 // Three widths of matrices (768, 1,280 and 3,328) and two numbers of heads that share a key, 2 and 10. Multiples of
 // 256, as formats want, and none of 1,024: rows of results that lie 4 KiB apart fall into the same sets of a cache,
@@ -60,14 +66,14 @@ class Spans final : public backend::ProfileSink {
 /// Kernels whose times are added up.
 using Key = std::tuple<KernelFamily, WeightType, int>;  // family, type, width
 
-/// Every type about equally often, the whole several times as large as the last cache, so that weights come from memory
+/// Every type about equally often, the whole `size` times as large as the last cache, so that weights come from memory
 /// as those of a real model do.
-std::vector<WeightType> layers_of(const std::vector<WeightType>& types, std::uint64_t cache_bytes) {
+std::vector<WeightType> layers_of(const std::vector<WeightType>& types, double size, std::uint64_t cache_bytes) {
   const double kv_heads = (shape.kv_heads + shape.other_kv_heads) / 2.0;
   const double elements =
       static_cast<double>(shape.width) *
       (2.0 * shape.heads * shape.head_width + 2.0 * kv_heads * shape.head_width + 3.0 * shape.feed_forward);
-  const double wanted = 2.5 * static_cast<double>(std::max<std::uint64_t>(cache_bytes, std::uint64_t{16} << 20));
+  const double wanted = size * static_cast<double>(std::max<std::uint64_t>(cache_bytes, std::uint64_t{16} << 20));
   std::vector<WeightType> layers;
   double bytes = 0;
   while (layers.size() < 2 * types.size() || (bytes < wanted && layers.size() < 64)) {
@@ -103,17 +109,19 @@ double median(std::vector<double> values) {
 
 class Calibration {
  public:
-  Calibration(const backend::Backend& device, const std::vector<WeightType>& types, const Ceilings& ceilings)
+  /// `pages`: for each sequence beside those of the longest.
+  Calibration(const backend::Backend& device, std::vector<WeightType> layers, const backend::Limits& limits,
+              std::int32_t longest, std::int32_t pages, const Ceilings& ceilings)
       : model_(ceilings),
-        graph_(synthetic_decoder(shape, layers_of(types, model_.cache_bytes()))),
-        runner_(device, graph_, SyntheticWeights(graph_), {512, 32, 32}, 2048),
+        graph_(synthetic_decoder(shape, layers)),
+        runner_(device, graph_, SyntheticWeights(graph_), limits, longest, pages),
         costs_(*graph_),
-        spans_(2 * graph_->ops.size()) {}
+        spans_(2 * graph_->ops.size()) {
+    runner_.run({{0, std::min(16, limits.tokens)}}, nullptr);  // warms the threads up
+  }
 
-  std::vector<Efficiency> run() {
-    runner_.run({{0, 16}}, nullptr);  // warms the threads up
-    for (const Class& c : classes) measure(c);
-    return std::move(found_);
+  void run(std::span<const Class> classes, std::vector<Efficiency>& found) {
+    for (const Class& c : classes) measure(c, found);
   }
 
  private:
@@ -126,7 +134,7 @@ class Calibration {
   }
 
   /// The typical step of a few: what a kernel does, not what it did once.
-  void measure(const Class& c) {
+  void measure(const Class& c, std::vector<Efficiency>& found) {
     std::map<Key, std::vector<double>> seconds;
     std::map<Key, double> roofs;
     for (int round = 0; round < c.rounds; ++round) {
@@ -144,7 +152,7 @@ class Calibration {
       e.tokens = attention ? c.count : c.sequences * c.count;
       e.context = attention ? c.start : 0;
       e.share = std::min(roof / time, 100.0);
-      found_.push_back(e);
+      found.push_back(e);
     }
   }
 
@@ -177,21 +185,16 @@ class Calibration {
   StepRunner runner_;
   StepCosts costs_;
   Spans spans_;
-  std::vector<Efficiency> found_;
 };
 
-void keep_better(std::vector<Efficiency>& all, const std::vector<Efficiency>& found) {
-  for (const Efficiency& e : found) {
-    const auto at = std::find_if(all.begin(), all.end(), [&](const Efficiency& other) {
-      return other.family == e.family && other.type == e.type && other.tokens == e.tokens &&
-             other.context == e.context && other.width == e.width;
-    });
-    if (at == all.end()) {
-      all.push_back(e);
-    } else {
-      at->share = std::max(at->share, e.share);
-    }
-  }
+std::vector<Efficiency> measure(const backend::Backend& device, const std::vector<WeightType>& types,
+                                const Ceilings& ceilings) {
+  const std::uint64_t cache = CostModel(ceilings).cache_bytes();
+  std::vector<Efficiency> out;
+  // One after the other: each takes much memory.
+  Calibration(device, layers_of(types, decode_size, cache), {32, 32, 32}, 32, 1, ceilings).run(decode_classes, out);
+  Calibration(device, layers_of(types, other_size, cache), {512, 8, 8}, 2048, 16, ceilings).run(other_classes, out);
+  return out;
 }
 
 bool has(const Ceilings& ceilings, WeightType type) {
@@ -214,7 +217,11 @@ void calibrate(const backend::Backend& device, const std::vector<WeightType>& ty
   const std::vector<WeightType> missing = missing_types(ceilings, types);
   if (missing.empty()) return;
   if (ceilings.op_overhead_s <= 0) measure_overheads(device, ceilings);
-  keep_better(ceilings.efficiencies, Calibration(device, missing, ceilings).run());
+  const std::vector<Efficiency> found = measure(device, missing, ceilings);
+  const bool first = ceilings.efficiencies.empty();
+  for (const Efficiency& e : found) {
+    if (first || e.family == KernelFamily::matmul) ceilings.efficiencies.push_back(e);
+  }
 }
 
 void calibrate_again(const backend::Backend& device, Ceilings& ceilings) {
@@ -223,7 +230,7 @@ void calibrate_again(const backend::Backend& device, Ceilings& ceilings) {
     const bool known = e.family != KernelFamily::matmul || std::find(types.begin(), types.end(), e.type) != types.end();
     if (!known) types.push_back(e.type);
   }
-  if (!types.empty()) keep_better(ceilings.efficiencies, Calibration(device, types, ceilings).run());
+  if (!types.empty()) ceilings.efficiencies = measure(device, types, ceilings);
 }
 
 }  // namespace llminfer::profile

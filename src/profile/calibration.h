@@ -10,7 +10,7 @@ namespace llminfer::profile {
 /// Seconds long. Throws what the device reports, out_of_memory.
 void calibrate(const backend::Backend& device, const std::vector<WeightType>& types, Ceilings& ceilings);
 
-/// Measures all efficiencies of `ceilings` once more and keeps the better of each.
+/// Measures all efficiencies of `ceilings` anew.
 void calibrate_again(const backend::Backend& device, Ceilings& ceilings);
 
 /// Types of `wanted` that still lack efficiencies.

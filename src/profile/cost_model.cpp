@@ -92,6 +92,7 @@ CostModel::CostModel(const Ceilings& ceilings, int threads) {
   for (const ThreadCeilings& t : ceilings.at) {
     if (t.threads == threads) at = &t;
   }
+  threads_ = at->threads;
   memory_ = std::max(1.0, at->read.best);
   cache_ = memory_;
   for (const CacheCeiling& c : at->caches) {
@@ -199,6 +200,17 @@ double CostModel::share(const KernelClass& kernel, bool by_compute) const noexce
   return between(kernel.width, std::max(1, below), low, std::max(1, above), high);
 }
 
+/// Heads are dealt out whole to threads: how much longer the fullest takes than if all had the same. Only where one
+/// token a sequence makes few of them.
+double CostModel::unevenness(const backend::Graph& graph, const backend::Op& op,
+                             const graph::BatchShape& batch) const noexcept {
+  const auto* attention = std::get_if<backend::PagedAttention>(&op);
+  if (attention == nullptr || batch.tokens() != static_cast<std::int64_t>(batch.sequences.size())) return 1;
+  const double tasks =
+      static_cast<double>(batch.tokens()) * graph.states[static_cast<std::size_t>(attention->slot.group)].heads;
+  return tasks < threads_ ? 1 : std::ceil(tasks / threads_) * threads_ / tasks;
+}
+
 double CostModel::seconds(const backend::Graph& graph, std::size_t index, const graph::OpCost& cost,
                           const graph::BatchShape& batch, bool resident, ShareCache* cache) const {
   const backend::Op& op = graph.ops[index];
@@ -210,7 +222,7 @@ double CostModel::seconds(const backend::Graph& graph, std::size_t index, const 
   const KernelClass kernel = class_of(graph, op, batch, cost);
   const double part =
       cache != nullptr ? cache->get(*this, kernel, time.by_compute()) : share(kernel, time.by_compute());
-  return op_overhead_ + time.seconds() / std::max(1e-3, part);
+  return op_overhead_ + time.seconds() * unevenness(graph, op, batch) / std::max(1e-3, part);
 }
 
 double CostModel::step_overhead(const backend::Graph& graph) const noexcept {

@@ -84,9 +84,11 @@ class CostModel {
   double share(const KernelClass& kernel, bool by_compute) const noexcept;
 
  private:
+  double unevenness(const backend::Graph& graph, const backend::Op& op, const graph::BatchShape& batch) const noexcept;
   double share_at(const KernelClass& kernel, int width) const noexcept;
 
   double memory_ = 1, cache_ = 1;
+  int threads_ = 1;
   std::uint64_t cache_bytes_ = 0;
   double quantized_ = 1, half_ = 1, attention_ = 1, f32_ = 1;
   double memory_share_ = 0.85, compute_share_ = 0.5;  // where nothing was measured

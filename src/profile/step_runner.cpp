@@ -15,13 +15,14 @@ T value_of(Result<T> result) {
 }  // namespace
 
 StepRunner::StepRunner(const backend::Backend& device, std::shared_ptr<const backend::Graph> graph,
-                       const backend::WeightReader& weights, const backend::Limits& limits, std::int32_t longest)
+                       const backend::WeightReader& weights, const backend::Limits& limits, std::int32_t longest,
+                       std::int32_t pages)
     : graph_(std::move(graph)) {
   const DeviceInfo info = device.info();
   format_ = {info.default_kv, info.default_kv};
   page_size_ = info.page_size;
   // Sequences of one step need pages of their own for what they write; together they hold as much as the longest.
-  pages_ = (longest + page_size_ - 1) / page_size_ + 5 * limits.sequences;
+  pages_ = (longest + page_size_ - 1) / page_size_ + pages * limits.sequences;
   backend::CompileOptions options;
   options.limits = limits;
   program_ = value_of(device.compile(graph_, weights, options));

@@ -12,9 +12,11 @@ namespace llminfer::profile {
 
 class StepRunner {
  public:
-  /// Throws what the device reports. `longest`: tokens that any sequence will reach.
+  /// Throws what the device reports. `longest`: tokens that any sequence will reach; `pages`: that each of the others
+  /// has of its own.
   StepRunner(const backend::Backend& device, std::shared_ptr<const backend::Graph> graph,
-             const backend::WeightReader& weights, const backend::Limits& limits, std::int32_t longest);
+             const backend::WeightReader& weights, const backend::Limits& limits, std::int32_t longest,
+             std::int32_t pages = 5);
 
   /// One step of the sequences, an arg-max wanted of the last token of each; earlier keys and values are whatever the
   /// pages hold. All sequences share pages beyond those that there are: what is computed has no meaning. Throws what
