@@ -60,8 +60,7 @@ void add_options(CLI::App& app, WallOptions& o) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--context", o.context, "With --plan: prompt and new tokens together")->check(CLI::Range(0, 1 << 24));
-  app.add_option("--rounds", o.rounds,
-                 "With --compare: so many times a calibration and a measurement; the round in the middle counts")
+  app.add_option("--rounds", o.rounds, "With --compare: so many times a calibration and a measurement; medians count")
       ->check(CLI::Range(1, 100));
   app.add_option("--device", o.device, "With --plan: a device's description (JSON) instead of this machine");
   app.add_option("--other", o.others, "Descriptions of devices that the advice may name");

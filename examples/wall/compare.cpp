@@ -14,14 +14,14 @@
 namespace examples {
 namespace {
 
-constexpr double settled_spread = 0.1;  // of the errors of half of the rounds
+constexpr double settled_spread = 0.15;
 
-/// Tokens per second, once.
-struct Round {
-  double forecast = 0;
-  double measured = 0;
-  double error() const { return forecast / measured - 1; }
-};
+/// Half of the values lie in a range so wide, in parts of the median.
+double spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t quarter = values.size() / 4;
+  return (values[values.size() - 1 - quarter] - values[quarter]) / median(values);
+}
 
 /// One kind of work: a prompt alone, or tokens of several sequences.
 struct Cell {
@@ -30,23 +30,16 @@ struct Cell {
   int sequences = 0;                       ///< 0: the prompt
   const llminfer::Model* model = nullptr;  ///< for the prompt
   std::unique_ptr<BatchBench> bench = nullptr;
-  std::vector<Round> rounds{};  ///< by rising error
+  std::vector<double> forecasts{};  ///< tokens per second, a round each
+  std::vector<double> rounds{};     ///< measured
 
   double measure(const std::stop_token& stop) const {
     return sequences == 0 ? prefill_speed(*model, prompt, stop) : bench->speed(stop);
   }
-  void add(Round round) {
-    const auto less = [](const Round& a, const Round& b) { return a.error() < b.error(); };
-    rounds.insert(std::upper_bound(rounds.begin(), rounds.end(), round, less), round);
-  }
-  /// The round in the middle.
-  const Round& typical() const { return rounds[rounds.size() / 2]; }
-  /// Between the quarters of the rounds' errors.
-  double spread() const {
-    const std::size_t quarter = rounds.size() / 4;
-    return rounds[rounds.size() - 1 - quarter].error() - rounds[quarter].error();
-  }
-  bool settled() const { return spread() < settled_spread; }
+  double forecast() const { return median(forecasts); }
+  double measured() const { return median(rounds); }
+  double error() const { return forecast() / measured() - 1; }
+  bool settled() const { return std::max(spread_of(rounds), spread_of(forecasts)) < settled_spread; }
   std::string name(int generate) const {
     return sequences == 0 ? print("prefill %d", prompt)
                           : print("decode %d after %d, batch %d", generate, prompt, sequences);
@@ -60,27 +53,17 @@ void print_errors(std::vector<double> errors) {
 }
 
 void print_cells(const std::vector<Cell>& cells, const WallOptions& options) {
-  std::printf("| tokens/s | forecast | measured | error | rounds, spread |\n|---|---|---|---|---|\n");
+  std::printf("| tokens/s | forecast | measured | error | rounds | spread of forecasts, of measurements |\n");
+  std::printf("|---|---|---|---|---|---|\n");
   std::vector<double> errors;
   for (const Cell& cell : cells) {
     const std::string weights = options.weights.size() > 1 ? ", " + options.weights[cell.weights] : std::string();
-    const Round& round = cell.typical();
-    std::printf("| %s%s | %.1f | %.1f | %+.0f %% | %d, %.0f %% |\n", cell.name(options.generate).c_str(),
-                weights.c_str(), round.forecast, round.measured, 100 * round.error(),
-                static_cast<int>(cell.rounds.size()), 100 * cell.spread());
-    errors.push_back(round.error());
+    std::printf("| %s%s | %.1f | %.1f | %+.0f %% | %d | %.0f %%, %.0f %% |\n", cell.name(options.generate).c_str(),
+                weights.c_str(), cell.forecast(), cell.measured(), 100 * cell.error(),
+                static_cast<int>(cell.rounds.size()), 100 * spread_of(cell.forecasts), 100 * spread_of(cell.rounds));
+    errors.push_back(cell.error());
   }
   print_errors(errors);
-}
-
-/// Medians of what was forecast and of what was measured.
-Round medians(const Cell& cell) {
-  std::vector<double> forecast, measured;
-  for (const Round& round : cell.rounds) {
-    forecast.push_back(round.forecast);
-    measured.push_back(round.measured);
-  }
-  return {median(forecast), median(measured)};
 }
 
 /// What each larger batch gains over the smaller ones, and each type of weights over those before it in the list.
@@ -88,11 +71,9 @@ void print_gains(const std::vector<Cell>& cells, const WallOptions& options) {
   std::vector<double> errors;
   const auto gain = [&](const Cell& to, const Cell& from, const std::string& move) {
     if (errors.empty()) std::printf("| move | forecast gain | measured gain | error |\n|---|---|---|---|\n");
-    const Round after = medians(to), before = medians(from);
-    const Round gained = {after.forecast / before.forecast, after.measured / before.measured};
-    std::printf("| %s | %.2f | %.2f | %+.0f %% |\n", move.c_str(), gained.forecast, gained.measured,
-                100 * gained.error());
-    errors.push_back(gained.error());
+    const double forecast = to.forecast() / from.forecast(), measured = to.measured() / from.measured();
+    std::printf("| %s | %.2f | %.2f | %+.0f %% |\n", move.c_str(), forecast, measured, 100 * (forecast / measured - 1));
+    errors.push_back(forecast / measured - 1);
   };
   for (const Cell& to : cells) {
     for (const Cell& from : cells) {
@@ -131,7 +112,9 @@ class Comparison {
     const auto any = [](const Cell&) { return true; };
     for (int round = 0; round < options_.rounds; ++round) measure(round > 0, any);
     // What the machine's moods have torn apart is repeated.
-    for (int round = 0; round < options_.rounds; ++round) measure(true, [](const Cell& c) { return !c.settled(); });
+    for (int round = 0; round < options_.rounds / 2; ++round) {
+      measure(true, [](const Cell& c) { return !c.settled(); });
+    }
     std::printf("%s, %s, %s, %d threads\n", std::filesystem::path(options_.path).filename().c_str(),
                 ceilings_.name.c_str(), ceilings_.isa.c_str(), ceilings_.threads);
     if (ceilings_.busy) std::printf("note: %s\n", llminfer::warning(ceilings_).c_str());
@@ -144,10 +127,11 @@ class Comparison {
   void add_cells(std::size_t weights) {
     models_.push_back(open_model(options_, device_, options_.weight_type(weights), stop_));
     for (const int prompt : options_.prompt) {
-      cells_.push_back({weights, prompt, 0, &models_.back(), nullptr, {}});
+      cells_.push_back({weights, prompt, 0, &models_.back(), nullptr, {}, {}});
       for (const int n : options_.batch) {
         const BatchRun run = {n, prompt, options_.generate};
-        cells_.push_back({weights, prompt, n, nullptr, std::make_unique<BatchBench>(models_.back(), run, stop_), {}});
+        cells_.push_back(
+            {weights, prompt, n, nullptr, std::make_unique<BatchBench>(models_.back(), run, stop_), {}, {}});
       }
     }
   }
@@ -160,7 +144,9 @@ class Comparison {
     if (calibrate) llminfer::calibrate_again(device_, ceilings_).value();
     const std::vector<double> forecasts = forecast();
     for (std::size_t i = 0; i < cells_.size(); ++i) {
-      if (wanted(cells_[i])) cells_[i].add({forecasts[i], cells_[i].measure(stop_)});
+      if (!wanted(cells_[i])) continue;
+      cells_[i].forecasts.push_back(forecasts[i]);
+      cells_[i].rounds.push_back(cells_[i].measure(stop_));
     }
   }
 

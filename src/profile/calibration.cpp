@@ -102,11 +102,6 @@ void measure_overheads(const backend::Backend& device, Ceilings& ceilings) {
   ceilings.step_overhead_s = step;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 class Calibration {
  public:
   /// `pages`: for each sequence beside those of the longest.
@@ -133,18 +128,17 @@ class Calibration {
     return c.products && static_cast<std::int64_t>(kernel.tokens) == batch.tokens();  // not the head after a prompt
   }
 
-  /// The typical step of a few: what a kernel does, not what it did once.
+  /// Means, not the best: work of any length meets the slow moments of a machine as well as the fast ones.
   void measure(const Class& c, std::vector<Efficiency>& found) {
-    std::map<Key, std::vector<double>> seconds;
-    std::map<Key, double> roofs;
+    std::map<Key, double> seconds, roofs;
     for (int round = 0; round < c.rounds; ++round) {
       spans_.clear();
       const graph::BatchShape batch = runner_.run(sequences_of(c), &spans_);
       if (round == 0) roofs = start(c, batch);
-      for (const auto& [key, sum] : sums(c, batch)) seconds[key].push_back(sum);
+      for (const auto& [key, sum] : sums(c, batch)) seconds[key] += sum / c.rounds;
     }
-    for (auto& [key, rounds] : seconds) {
-      const double roof = roofs[key], time = median(std::move(rounds));
+    for (const auto& [key, time] : seconds) {
+      const double roof = roofs[key];
       if (roof <= 0 || time <= 0) continue;
       Efficiency e;
       std::tie(e.family, e.type, e.width) = key;
