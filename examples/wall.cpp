@@ -68,19 +68,22 @@ void add_options(CLI::App& app, WallOptions& o) {
   app.add_option("--svg", o.svg, "Write the report's pictures into this folder");
   app.add_flag("--plan", o.plan, "Forecast from the file's metadata alone");
   app.add_flag("--compare", o.compare, "Forecast and measure");
+  app.add_flag("--overhead", o.overhead,
+               "Decode with and without a profile in turn, --rounds times: what recording costs");
   app.add_flag("--json", o.json, "The report as JSON");
 }
 
 int wall(WallOptions o) try {
   const Interrupt interrupt;
   if (o.path.empty()) return print_ceilings(o);
-  if (o.plan && o.compare) throw UsageError("--plan and --compare do not go together");
+  if (o.plan + o.compare + o.overhead > 1) throw UsageError("--plan, --compare and --overhead do not go together");
   if (!o.plan && (!o.device.empty() || o.context > 0)) throw UsageError("--device and --context are options of --plan");
   if (!o.compare && o.weights.size() > 1) throw UsageError("only --compare takes several --weights");
   const bool list = o.plan || o.compare;
   if (o.batch.empty()) o.batch = list ? std::vector<int>{1, 4, 16} : std::vector<int>{1};
   if (o.prompt.empty()) o.prompt = o.compare ? std::vector<int>{128, 512} : std::vector<int>{512};
   if (o.plan) return plan(o);
+  if (o.overhead) return overhead(o, interrupt.token());
   return o.compare ? compare(o, interrupt.token()) : record(o, interrupt.token());
 } catch (const llminfer::Exception& error) {
   if (error.error().code == llminfer::ErrorCode::cancelled) return exit_interrupted;

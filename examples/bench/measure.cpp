@@ -45,6 +45,21 @@ double prefill_speed(const llminfer::Model& model, int prompt, const std::stop_t
   return prompt / watch.seconds();
 }
 
+PromptBench::PromptBench(const llminfer::Model& model, int prompt)
+    : tokens_(some_tokens(model.tokenizer(), prompt, 1)),
+      session_(llminfer::Session::open(model, {.context = prompt}).value()) {
+  session_.append(tokens_).value();
+  session_.prefill().value();
+}
+
+double PromptBench::speed(const std::stop_token& stop) {
+  session_.rewind(0).value();
+  const Stopwatch watch;
+  session_.append(tokens_).value();
+  session_.prefill(stop).value();
+  return static_cast<double>(tokens_.size()) / watch.seconds();
+}
+
 double decode_speed(const llminfer::Model& model, int depth, int generate_tokens, const std::stop_token& stop) {
   llminfer::Session session = llminfer::Session::open(model, {.context = depth + 1 + generate_tokens}).value();
   const std::vector<Token> tokens = some_tokens(model.tokenizer(), depth + 1, 2);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <llminfer/model.hpp>
+#include <llminfer/session.hpp>
 #include <stop_token>
 #include <vector>
 
@@ -13,6 +14,19 @@ std::vector<llminfer::Token> some_tokens(const llminfer::Tokenizer& tokenizer, i
 
 /// Tokens per second of reading a prompt into an empty session.
 double prefill_speed(const llminfer::Model& model, int prompt, const std::stop_token& stop);
+
+/// Reads the same prompt into the same session again and again: memory is there, as in a server that has run for a
+/// while.
+class PromptBench {
+ public:
+  PromptBench(const llminfer::Model& model, int prompt);
+  /// Tokens per second.
+  double speed(const std::stop_token& stop);
+
+ private:
+  std::vector<llminfer::Token> tokens_;
+  llminfer::Session session_;
+};
 
 /// Tokens per second of `generate` greedy steps of one token, after `depth` tokens that are not timed.
 double decode_speed(const llminfer::Model& model, int depth, int generate, const std::stop_token& stop);

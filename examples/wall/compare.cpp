@@ -27,14 +27,14 @@ double spread_of(std::vector<double> values) {
 struct Cell {
   std::size_t weights = 0;  ///< index in the list
   int prompt = 0;
-  int sequences = 0;                       ///< 0: the prompt
-  const llminfer::Model* model = nullptr;  ///< for the prompt
-  std::unique_ptr<BatchBench> bench = nullptr;
+  int sequences = 0;  ///< 0: the prompt
+  std::unique_ptr<PromptBench> reading = nullptr;
+  std::unique_ptr<BatchBench> decoding = nullptr;
   std::vector<double> forecasts{};  ///< tokens per second, a round each
   std::vector<double> rounds{};     ///< measured
 
   double measure(const std::stop_token& stop) const {
-    return sequences == 0 ? prefill_speed(*model, prompt, stop) : bench->speed(stop);
+    return sequences == 0 ? reading->speed(stop) : decoding->speed(stop);
   }
   double forecast() const { return median(forecasts); }
   double measured() const { return median(rounds); }
@@ -107,7 +107,6 @@ class Comparison {
       for (const auto type : types_of(source_, options_.weight_type(i))) types.push_back(type);
     }
     ceilings_ = ceilings_of(options_, device_, types);
-    models_.reserve(options_.weights.size());
     for (std::size_t i = 0; i < options_.weights.size(); ++i) add_cells(i);
     const auto any = [](const Cell&) { return true; };
     for (int round = 0; round < options_.rounds; ++round) measure(round > 0, any);
@@ -125,13 +124,12 @@ class Comparison {
 
  private:
   void add_cells(std::size_t weights) {
-    models_.push_back(open_model(options_, device_, options_.weight_type(weights), stop_));
+    const llminfer::Model model = open_model(options_, device_, options_.weight_type(weights), stop_);
     for (const int prompt : options_.prompt) {
-      cells_.push_back({weights, prompt, 0, &models_.back(), nullptr, {}, {}});
+      cells_.push_back({weights, prompt, 0, std::make_unique<PromptBench>(model, prompt), nullptr, {}, {}});
       for (const int n : options_.batch) {
         const BatchRun run = {n, prompt, options_.generate};
-        cells_.push_back(
-            {weights, prompt, n, nullptr, std::make_unique<BatchBench>(models_.back(), run, stop_), {}, {}});
+        cells_.push_back({weights, prompt, n, nullptr, std::make_unique<BatchBench>(model, run, stop_), {}, {}});
       }
     }
   }
@@ -170,7 +168,6 @@ class Comparison {
   const llminfer::ModelSource source_;
   const llminfer::Device device_;
   llminfer::Ceilings ceilings_{};
-  std::vector<llminfer::Model> models_{};  // never moved once a cell points to one
   std::vector<Cell> cells_{};
 };
 

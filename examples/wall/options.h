@@ -23,7 +23,7 @@ struct WallOptions {
   std::vector<std::string> others{};  ///< descriptions that advice may name
   std::string html{};
   std::string svg{};  ///< folder
-  bool plan = false, compare = false, json = false;
+  bool plan = false, compare = false, overhead = false, json = false;
 
   llminfer::WeightType weight_type(std::size_t index = 0) const;
   llminfer::KvType kv_type() const;
@@ -43,6 +43,7 @@ llminfer::Model open_model(const WallOptions& options, const llminfer::Device& d
 
 int plan(const WallOptions& options);
 int compare(const WallOptions& options, const std::stop_token& stop);
+int overhead(const WallOptions& options, const std::stop_token& stop);
 int record(const WallOptions& options, const std::stop_token& stop);
 
 }  // namespace examples

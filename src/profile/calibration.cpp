@@ -155,7 +155,8 @@ class Calibration {
     std::map<Key, double> out;
     Key key;
     for (std::size_t i = 0; i < graph_->ops.size(); ++i) {
-      if (key_of(c, i, batch, key)) out[key] += costs_.roof(i);
+      if (!key_of(c, i, batch, key)) continue;
+      out[key] += CostModel::basis(class_of(*graph_, graph_->ops[i], batch, costs_.cost(i)), costs_.roof_time(i));
     }
     return out;
   }

@@ -222,7 +222,7 @@ double CostModel::seconds(const backend::Graph& graph, std::size_t index, const 
   const KernelClass kernel = class_of(graph, op, batch, cost);
   const double part =
       cache != nullptr ? cache->get(*this, kernel, time.by_compute()) : share(kernel, time.by_compute());
-  return op_overhead_ + time.seconds() * unevenness(graph, op, batch) / std::max(1e-3, part);
+  return op_overhead_ + basis(kernel, time) * unevenness(graph, op, batch) / std::max(1e-3, part);
 }
 
 double CostModel::step_overhead(const backend::Graph& graph) const noexcept {

@@ -80,6 +80,13 @@ class CostModel {
   double sample_seconds(const backend::Graph& graph) const noexcept;
   double op_overhead() const noexcept { return op_overhead_; }
 
+  /// Seconds of which an efficiency is a part: the higher roof; of attention always the same one, bytes for single
+  /// tokens and operations for prompts, since efficiencies of few and of many heads to a key lie on both sides of the
+  /// ridge.
+  static double basis(const KernelClass& kernel, const RoofTime& roof) noexcept {
+    if (kernel.family != KernelFamily::attention) return roof.seconds();
+    return kernel.tokens <= 1 ? roof.memory_s : roof.compute_s;
+  }
   /// Part of the roof that such an op reaches.
   double share(const KernelClass& kernel, bool by_compute) const noexcept;
 
