@@ -3,21 +3,24 @@
 #include <cstring>
 
 #include "host/fragment_place.h"
+#include "quant/iq4.h"
 #include "quant/k_quants.h"
 
 namespace llminfer::cuda {
 namespace {
 
 constexpr SuperFormat formats[] = {
-    {WeightType::q4_k, sizeof(quant::BlockQ4K), 0, 8},
-    {WeightType::q5_k, sizeof(quant::BlockQ5K), 4, 8},
-    {WeightType::q6_k, sizeof(quant::BlockQ6K), 8, 4},
+    {WeightType::q4_k, sizeof(quant::BlockQ4K), 0, 8, 4},
+    {WeightType::q5_k, sizeof(quant::BlockQ5K), 4, 8, 4},
+    {WeightType::q6_k, sizeof(quant::BlockQ6K), 8, 4, 4},
+    {WeightType::iq4_xs, sizeof(quant::BlockIq4Xs), 0, 4, 2},
 };
 
 /// A block of any of the formats: whole numbers and the bits of its halves.
 struct Block256 {
   std::uint8_t levels[256] = {};
-  std::uint8_t small[8][2] = {};  // of a group of 32: scale and minimum, or the scales of its halves plus 128
+  std::uint8_t small[8][2] = {};  // of a group of 32: scale and minimum, or the
+                                  // scales of its halves plus 128, or one
   std::uint16_t halves[2] = {};   // d, dmin
 };
 
@@ -93,12 +96,43 @@ void write_q6(const Block256& in, std::byte* to) noexcept {
   std::memcpy(to, &block, sizeof(block));
 }
 
+Block256 read_iq4(const std::byte* from) noexcept {
+  const auto block = quant::load_block<quant::BlockIq4Xs>(from);
+  Block256 out;
+  out.halves[0] = block.d;
+  for (unsigned g = 0; g < 8; ++g) {
+    const unsigned low = block.scales_l[g / 2] >> (4 * (g % 2)) & 15U, high = block.scales_h >> (2 * g) & 3U;
+    out.small[g][0] = static_cast<std::uint8_t>((low | high << 4) + 96);  // less 32, plus 128
+    for (unsigned i = 0; i < 32; ++i) {
+      out.levels[32 * g + i] = static_cast<std::uint8_t>(quant::split_nibble(block.qs + 16 * g, 16, i));
+    }
+  }
+  return out;
+}
+
+void write_iq4(const Block256& in, std::byte* to) noexcept {
+  quant::BlockIq4Xs block{};
+  block.d = in.halves[0];
+  for (unsigned g = 0; g < 8; ++g) {
+    const unsigned scale = in.small[g][0] - 96U;
+    block.scales_l[g / 2] = static_cast<std::uint8_t>(block.scales_l[g / 2] | (scale & 15U) << (4 * (g % 2)));
+    block.scales_h = static_cast<std::uint16_t>(block.scales_h | (scale >> 4 & 3U) << (2 * g));
+    for (unsigned i = 0; i < 32; ++i) {
+      std::uint8_t& q = block.qs[16 * g + i % 16];
+      q = static_cast<std::uint8_t>(q | in.levels[32 * g + i] << (i / 16 * 4));
+    }
+  }
+  std::memcpy(to, &block, sizeof(block));
+}
+
 Block256 read_block(WeightType type, const std::byte* from) noexcept {
+  if (type == WeightType::iq4_xs) return read_iq4(from);
   if (type == WeightType::q4_k) return read_grouped32<quant::BlockQ4K>(from);
   return type == WeightType::q5_k ? read_grouped32<quant::BlockQ5K>(from) : read_q6(from);
 }
 
 void write_block(WeightType type, const Block256& in, std::byte* to) noexcept {
+  if (type == WeightType::iq4_xs) return write_iq4(in, to);
   if (type == WeightType::q4_k) return write_grouped32<quant::BlockQ4K>(in, to);
   type == WeightType::q5_k ? write_grouped32<quant::BlockQ5K>(in, to) : write_q6(in, to);
 }
@@ -132,13 +166,17 @@ struct LevelPlace {
   std::int64_t low_byte, low_bit, high_byte, high_bit;
 };
 
-/// Calls f(bytes of the planes, bytes of the block, count) for each scale of a row.
+/// Calls f(bytes of the planes, bytes of the block, count) for each scale of a
+/// row.
 template <class Byte, class Block, class F>
 void each_scale(const SuperFormat& format, std::int64_t row, Byte* scales, Block& block, F f) {
   const std::int64_t g = row % 8, second = row % 16 / 8;
-  for (std::int64_t n = 0; n < 8; ++n) f(scales + n / 4 * 128 + g * 16 + n % 4 * 4 + second * 2, block.small[n], 2);
+  const int group = format.group_bytes, groups = 16 / group;  // of 16 bytes
+  for (std::int64_t n = 0; n < 8; ++n) {
+    f(scales + n / groups * 128 + g * 16 + n % groups * group + second * (group / 2), block.small[n], group / 2);
+  }
   const int bytes = format.super_bytes / 2;
-  f(scales + 256 + g * format.super_bytes + second * bytes, block.halves, bytes);
+  f(scales + 64 * group + g * format.super_bytes + second * bytes, block.halves, bytes);
 }
 
 }  // namespace

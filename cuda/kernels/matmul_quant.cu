@@ -235,9 +235,7 @@ cudaError_t launch(const FragmentsParams& p, cudaStream_t stream) {
 cudaError_t launch(const MatMulQuantParams& p, cudaStream_t stream) {
   if (p.rows == 0) return cudaSuccess;
   if (p.in_blocks < p.blocks || p.count < 1 || p.count > matmul_max_targets) return cudaErrorInvalidValue;
-  if (p.type == WeightType::q4_k || p.type == WeightType::q5_k || p.type == WeightType::q6_k) {
-    return launch_matmul_super(p, stream);
-  }
+  if (has_super_blocks(p.type)) return launch_matmul_super(p, stream);
   switch (p.type) {
     case WeightType::q4_0:
       launch_for<Format<Plain<8, false>, Halves<2>>>(p, stream);

@@ -1,8 +1,10 @@
-// As matmul_quant.cu, but a warp takes blocks of 256 columns, since those share a scale: 16 rows of them are loaded at
-// once, 2 KB of levels and what belongs to them, before the first product.
+// As matmul_quant.cu, but a warp takes blocks of 256 columns, since those share
+// a scale: 16 rows of them are loaded at once, 2 KB of levels and what belongs
+// to them, before the first product.
 //
-// Scales of a group are whole numbers of 8 bits under the block's half: a byte becomes a float by putting it into the
-// last bits of 2^23. Limits: columns a multiple of 256. Speed not yet measured.
+// Scales of a group are whole numbers of 8 bits under the block's half: a byte
+// becomes a float by putting it into the last bits of 2^23. Limits: columns a
+// multiple of 256. Speed not yet measured.
 #include "kernels/matmul_super.h"
 
 #include "kernels/matmul_parts.cuh"
@@ -16,11 +18,15 @@ __device__ float byte_on_rounder(unsigned word, int n) {
 }
 constexpr float rounder = 8388608.0F;
 
-/// Q4_K and Q5_K: a group of 32 has a scale and a minimum, the block d and dmin. A word has those of rows g and g + 8.
+/// Q4_K and Q5_K: a group of 32 has a scale and a minimum, the block d and
+/// dmin. A word has those of rows g and g + 8.
 template <bool High>
 struct Grouped32 {
   static constexpr int high_words = High ? 1 : 0;  // of a lane and 64 columns
   static constexpr int super_bytes = 8;            // of two rows
+  static constexpr int group_bytes = 4;            // of a group of 32 and two rows
+  static constexpr int scales = 1;                 // of a group of 32
+  static constexpr int most_tiles = High ? 2 : 4;  // of 8 rows of activations, in a block: four may spill registers
   static constexpr bool has_minimum = true;
   using Levels = Plain<0, High>;
 
@@ -46,6 +52,9 @@ struct Grouped32 {
 struct Grouped16 {
   static constexpr int high_words = 2;
   static constexpr int super_bytes = 4;
+  static constexpr int group_bytes = 4;
+  static constexpr int scales = 2;
+  static constexpr int most_tiles = 4;
   static constexpr bool has_minimum = false;
   using Levels = SixBits;
 
@@ -57,13 +66,38 @@ struct Grouped16 {
   }
 };
 
+/// IQ4_XS: levels from a table, a group of 32 has a scale with a sign (here
+/// plus 128), the block d.
+struct GroupedTable {
+  static constexpr int high_words = 0;
+  static constexpr int super_bytes = 4;
+  static constexpr int group_bytes = 2;
+  static constexpr int scales = 1;
+  static constexpr int most_tiles = 2;  // four would spill registers
+  static constexpr bool has_minimum = false;
+  using Levels = Iq4Levels;
+
+  float2 d;
+  __device__ void load(const std::uint8_t* p) { d = floats_of_pair(__ldcs(reinterpret_cast<const unsigned*>(p))); }
+  __device__ float2 scale(unsigned word, int) const {
+    return make_float2((byte_on_rounder(word, 0) - (rounder + 128)) * d.x,
+                       (byte_on_rounder(word, 1) - (rounder + 128)) * d.y);
+  }
+};
+
 /// What a lane holds of a block of 256 columns.
 template <class Groups>
 struct HeldSuper {
   uint4 levels[4];
   unsigned high[4 * (Groups::high_words > 0 ? Groups::high_words : 1)];
-  uint4 words[2];  // of the eight groups of 32
+  uint4 words[Groups::group_bytes / 2];  // of the eight groups of 32
   Groups groups;
+
+  /// Bytes of a group.
+  __device__ unsigned word(int n) const {
+    if constexpr (Groups::group_bytes == 4) return word_of(words[n / 4], n % 4);
+    return word_of(words[0], n / 2) >> (n % 2 * 16);
+  }
 };
 
 __device__ float value_of(const float4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
@@ -88,11 +122,14 @@ __device__ void load(const MatMulQuantParams& p, const BlockTarget& b, int super
       held.high[2 * c + 1] = v.y;
     }
   }
-  const std::uint8_t* scales = b.weight.scales + at * (256 + 8 * Groups::super_bytes);
+  constexpr int words = 64 * Groups::group_bytes;
+  const std::uint8_t* scales = b.weight.scales + at * (words + 8 * Groups::super_bytes);
   const int g = lane / 4;
-  held.words[0] = __ldcs(reinterpret_cast<const uint4*>(scales) + g);
-  held.words[1] = __ldcs(reinterpret_cast<const uint4*>(scales) + 8 + g);
-  held.groups.load(scales + 256 + g * Groups::super_bytes);
+#pragma unroll
+  for (int i = 0; i < Groups::group_bytes / 2; ++i) {
+    held.words[i] = __ldcs(reinterpret_cast<const uint4*>(scales) + 8 * i + g);
+  }
+  held.groups.load(scales + words + g * Groups::super_bytes);
 }
 
 template <class Groups, int Tiles>
@@ -100,7 +137,8 @@ __global__ void __launch_bounds__(threads) matmul_super_kernel(MatMulQuantParams
   using Levels = typename Groups::Levels;
   __shared__ Room<Tiles> room;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int t = lane % 4;  // the lane's products are those of rows 2 t and 2 t + 1 of a tile of activations
+  const int t = lane % 4;  // the lane's products are those of rows 2 t and 2 t +
+                           // 1 of a tile of activations
   const BlockTarget target = target_of(p);
   const int first_tile = static_cast<int>(blockIdx.y) * Tiles, all_tiles = (p.rows + 7) / 8;
   float sum[Tiles][4] = {};
@@ -111,7 +149,7 @@ __global__ void __launch_bounds__(threads) matmul_super_kernel(MatMulQuantParams
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
       const int b = super * 8 + n;
-      const unsigned word = word_of(held.words[n / 4], n % 4);
+      const unsigned word = held.word(n);
       Held chunk;
       chunk.levels = held.levels[n / 2];
       chunk.high = Groups::high_words == 2 ? held.high[n] : Groups::high_words == 1 ? held.high[n / 2] : 0;
@@ -125,8 +163,20 @@ __global__ void __launch_bounds__(threads) matmul_super_kernel(MatMulQuantParams
         const uint4 x = activations(p, first_tile + tile, b, lane);
         float product[4] = {};
         multiply_add(product, low, x.x, x.y);
+        if constexpr (Groups::scales == 2 && !Groups::has_minimum) {
+          // A scale each for the two steps.
+          const float2 second = held.groups.scale(word, 1);
+          float other[4] = {};
+          multiply_add(other, upper, x.z, x.w);
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            sum[tile][e] += (e < 2 ? first.x : first.y) * product[e];
+            sum[tile][e] += (e < 2 ? second.x : second.y) * other[e];
+          }
+          continue;
+        }
+        multiply_add(product, upper, x.z, x.w);
         if constexpr (Groups::has_minimum) {
-          multiply_add(product, upper, x.z, x.w);
           if (n % 4 == 0) {
             x_sums[tile][0] = block_sums<float4>(p, first_tile + tile, 2 * t, b);
             x_sums[tile][1] = block_sums<float4>(p, first_tile + tile, 2 * t + 1, b);
@@ -138,15 +188,8 @@ __global__ void __launch_bounds__(threads) matmul_super_kernel(MatMulQuantParams
           sum[tile][2] += first.y * product[2] - m.y * even;
           sum[tile][3] += first.y * product[3] - m.y * odd;
         } else {
-          // A scale each for the two steps.
-          const float2 second = held.groups.scale(word, 1);
-          float other[4] = {};
-          multiply_add(other, upper, x.z, x.w);
 #pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            sum[tile][e] += (e < 2 ? first.x : first.y) * product[e];
-            sum[tile][e] += (e < 2 ? second.x : second.y) * other[e];
-          }
+          for (int e = 0; e < 4; ++e) sum[tile][e] += (e < 2 ? first.x : first.y) * product[e];
         }
       }
     }
@@ -160,10 +203,11 @@ void launch_for(const MatMulQuantParams& p, cudaStream_t stream) {
   const unsigned row_tiles = row_tiles_of(p);
   if (tiles == 1) {
     matmul_super_kernel<Groups, 1><<<dim3(row_tiles), threads, 0, stream>>>(p);
-  } else if (tiles == 2) {
-    matmul_super_kernel<Groups, 2><<<dim3(row_tiles), threads, 0, stream>>>(p);
+  } else if (tiles == 2 || Groups::most_tiles == 2) {
+    matmul_super_kernel<Groups, 2><<<dim3(row_tiles, blocks_for(tiles, 2)), threads, 0, stream>>>(p);
   } else {
-    matmul_super_kernel<Groups, 4><<<dim3(row_tiles, blocks_for(tiles, 4)), threads, 0, stream>>>(p);
+    constexpr int most = Groups::most_tiles;
+    matmul_super_kernel<Groups, most><<<dim3(row_tiles, blocks_for(tiles, most)), threads, 0, stream>>>(p);
   }
 }
 
@@ -181,6 +225,9 @@ cudaError_t launch_matmul_super(const MatMulQuantParams& p, cudaStream_t stream)
       break;
     case WeightType::q6_k:
       launch_for<Grouped16>(p, stream);
+      break;
+    case WeightType::iq4_xs:
+      launch_for<GroupedTable>(p, stream);
       break;
     default:
       return cudaErrorInvalidValue;

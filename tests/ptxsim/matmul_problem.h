@@ -19,7 +19,7 @@ using namespace llminfer;  // NOLINT(google-build-using-namespace): a test
 
 inline constexpr WeightType types[] = {WeightType::q4_0, WeightType::q4_1,   WeightType::q5_0,  WeightType::q5_1,
                                        WeightType::q8_0, WeightType::iq4_nl, WeightType::mxfp4, WeightType::q4_k,
-                                       WeightType::q5_k, WeightType::q6_k};
+                                       WeightType::q5_k, WeightType::q6_k,   WeightType::iq4_xs};
 
 /// Columns of a block; shapes are rounded up to it.
 inline int block_of(WeightType type) { return static_cast<int>(describe(type).block_size); }
