@@ -138,7 +138,8 @@ class Scheduler {
     for (ValueId in : io.in) reads = reads || written_by_last(in);
     if (!reads) return false;
     for (std::int32_t i = 0; i < phase.products; ++i) {
-      const graph::OpIo product = graph::io_of(graph_.ops[static_cast<std::size_t>(phase.first_op + i)]);
+      const std::int32_t index = phase.first_op + i;
+      const graph::OpIo product = graph::io_of(graph_.ops[static_cast<std::size_t>(index)]);
       if (value(product.out).width != value(io.out).width) return false;
     }
     return true;
