@@ -22,8 +22,8 @@ struct Engine {
   std::unique_ptr<core::ThreadPool> pool{};
 };
 
-constexpr std::int32_t most_few_rows = 32;  ///< rows up to which a step goes by the schedule for few rows
-constexpr std::int32_t most_own_rows = 4;   ///< rows up to which each thread does phases of rows for itself
+constexpr std::int32_t most_few_rows = 4;  ///< rows up to which a step goes by the schedule for few rows
+constexpr std::int32_t most_own_rows = 4;  ///< rows up to which each thread does phases of rows for itself
 
 struct Schedules {
   Schedule many{};
