@@ -236,7 +236,9 @@ void calibrate_again(const backend::Backend& device, Ceilings& ceilings) {
     const bool known = e.family != KernelFamily::matmul || std::find(types.begin(), types.end(), e.type) != types.end();
     if (!known) types.push_back(e.type);
   }
-  if (!types.empty()) ceilings.efficiencies = measure(device, types, ceilings);
+  if (types.empty()) return;
+  measure_overheads(device, ceilings);
+  ceilings.efficiencies = measure(device, types, ceilings);
 }
 
 }  // namespace llminfer::profile

@@ -31,9 +31,9 @@ void bar(Svg& svg, double y, const std::vector<Slice>& slices) {
     svg.rect(x, y, w, bar_height, svg.fill(s.fill));
     const double needed = 6.6 * static_cast<double>(std::max(s.name.size(), s.label.size())) + 8;
     if (w > needed) {
-      constexpr const char* style = "stroke=\"#fff\" stroke-width=\"3.5\" paint-order=\"stroke\" font-size=\"12\"";
-      svg.text(x + w / 2, y + 17, s.name, Anchor::middle, style);
-      svg.text(x + w / 2, y + 32, s.label, Anchor::middle, style);
+      svg.rect(x + (w - needed) / 2, y + 4, needed, bar_height - 8, "fill=\"#fff\"");
+      svg.text(x + w / 2, y + 17, s.name, Anchor::middle, "font-size=\"12\"");
+      svg.text(x + w / 2, y + 32, s.label, Anchor::middle, "font-size=\"12\"");
     }
     x += w;
   }

@@ -58,7 +58,9 @@ std::string batch_picture(const ProfileReport& report) {
   svg.polyline(points, "fill=\"none\" stroke=\"#0072b2\" stroke-width=\"2.2\"");
   for (const BatchPoint& p : report.batches) {
     svg.circle(x(p.sequences), y(p.tokens_per_s), 4, "fill=\"#fff\" stroke=\"#0072b2\" stroke-width=\"2\"");
-    svg.text(x(p.sequences), y(p.tokens_per_s) - 10, fmt::format("{:.0f}", p.tokens_per_s), Anchor::middle,
+    const bool first = p.sequences == report.batches.front().sequences;  // beside the axis, not on it
+    svg.text(x(p.sequences) + (first ? 8 : 0), y(p.tokens_per_s) - 10, fmt::format("{:.0f}", p.tokens_per_s),
+             first ? Anchor::start : Anchor::middle,
              "font-size=\"12\" stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\"");
   }
   svg.rect(left, top, right - left, bottom - top, "fill=\"none\" stroke=\"#555\"");
