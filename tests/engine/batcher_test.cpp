@@ -157,7 +157,7 @@ TEST_CASE("a client that never reads keeps no other from the memory for swapped 
   Generator unread = batcher.submit(ready_session(batcher, unread_prompt), random_options(20, 9)).value();
   while (batcher.stats().generated_tokens < 2) std::this_thread::yield();
 
-  // Pushes it out into three of the six slots, and is then pushed out itself, with five pages.
+  // Pushes it out into three of the six slots, and is then pushed out itself, with four pages.
   std::atomic<int> tokens{0}, ends{0};
   const auto on_end = [&](Result<Outcome> outcome, Session) { ends += outcome && outcome->new_tokens == 20 ? 1 : 100; };
   GenerateOptions urgent = random_options(20, 3);
@@ -165,12 +165,12 @@ TEST_CASE("a client that never reads keeps no other from the memory for swapped 
   const auto on_piece = [&](const Piece&) {
     if (++tokens == 5) {
       static_cast<void>(batcher.submit(
-          ready_session(batcher, some_tokens(150, 16, 3)), urgent, [](const Piece&) { return true; }, on_end));
+          ready_session(batcher, some_tokens(100, 16, 3)), urgent, [](const Piece&) { return true; }, on_end));
     }
     return true;
   };
   static_cast<void>(
-      batcher.submit(ready_session(batcher, some_tokens(150, 16)), random_options(20, 2), on_piece, on_end));
+      batcher.submit(ready_session(batcher, some_tokens(100, 16)), random_options(20, 2), on_piece, on_end));
   while (ends < 2) std::this_thread::yield();
   CHECK(ends == 2);
   CHECK(batcher.stats().swapped_out == 2);
