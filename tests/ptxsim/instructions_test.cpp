@@ -163,4 +163,13 @@ TEST_CASE("text that is not PTX") {
   CHECK(parse_module("").kernels.empty());
 }
 
+TEST_CASE("comments end where they say, and none begins in a name") {
+  const Module module =
+      parse_module("// one\n/* two\n */ .file 1 \"bin/..//include/a.hpp\" // three\n.file 2 \"b.cu\"\n");
+  REQUIRE(module.files->size() == 3);
+  CHECK((*module.files)[1] == "bin/..//include/a.hpp");
+  CHECK((*module.files)[2] == "b.cu");
+  CHECK(parse_module(".file 1 \"open").kernels.empty());
+}
+
 }  // namespace ptxsim::tests

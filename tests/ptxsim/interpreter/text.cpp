@@ -1,5 +1,7 @@
 #include "interpreter/text.h"
 
+#include <algorithm>
+
 namespace ptxsim {
 namespace {
 constexpr std::string_view blanks = " \t\r\n";
@@ -20,6 +22,10 @@ std::string strip_comments(std::string_view s) {
     } else if (s.compare(i, 2, "/*") == 0) {
       const std::size_t end = s.find("*/", i + 2);
       i = end == std::string_view::npos ? s.size() : end + 2;
+    } else if (s[i] == '"') {  // paths have two slashes in places
+      const std::size_t end = std::min(s.find('"', i + 1), s.size() - 1);
+      out.append(s.substr(i, end + 1 - i));
+      i = end + 1;
     } else {
       out.push_back(s[i++]);
     }
