@@ -1,6 +1,7 @@
 // The ops that work row by row: what a phase of rows does to each of them.
 #include <cstring>
 
+#include "device/cpu/column_op.h"
 #include "device/cpu/executor.h"
 #include "device/cpu/head_op.h"
 #include "device/cpu/route.h"
@@ -52,31 +53,15 @@ struct RowOp {
     }
   }
 
-  void operator()(const backend::GatedActivation& op) const noexcept {
-    const float* gate = at(op.gate);
-    const float* up = at(op.up);
-    switch (op.kind) {
-      case backend::Activation::silu:
-        run.kernels_.silu(gate, up, at(op.out), width(op.out));
-        return;
-      case backend::Activation::gelu_tanh:
-        run.kernels_.gelu_tanh(gate, up, at(op.out), width(op.out));
-        return;
-      case backend::Activation::swiglu_clip:
-        run.kernels_.swiglu_clip(gate, up, at(op.out), width(op.out), op.alpha, op.limit);
-        return;
-    }
+  /// The whole row of an op that works column by column.
+  template <class Op>
+  void columns(const Op& op) const noexcept {
+    ColumnOp{run, row, 0, width(op.out), thread}(op);
   }
-
-  void operator()(const backend::Add& op) const noexcept {
-    run.kernels_.add(at(op.a), at(op.b), at(op.out), width(op.out));
-  }
-  void operator()(const backend::Scale& op) const noexcept {
-    run.kernels_.scale(at(op.in), at(op.out), width(op.out), op.factor);
-  }
-  void operator()(const backend::Softcap& op) const noexcept {
-    run.kernels_.softcap(at(op.in), at(op.out), width(op.out), op.cap);
-  }
+  void operator()(const backend::GatedActivation& op) const noexcept { columns(op); }
+  void operator()(const backend::Add& op) const noexcept { columns(op); }
+  void operator()(const backend::Scale& op) const noexcept { columns(op); }
+  void operator()(const backend::Softcap& op) const noexcept { columns(op); }
   void operator()(const backend::Slice& op) const noexcept {
     std::memcpy(at(op.out), at(op.in) + op.offset, sizeof(float) * static_cast<std::size_t>(width(op.out)));
   }
