@@ -25,7 +25,6 @@ Executor::Executor(const CpuProgram& program, const backend::StepBatch& batch, C
     : program_(program),
       kernels_(program.engine().kernels),
       few_(batch.tokens.size() <= static_cast<std::size_t>(most_few_rows)),
-      own_(batch.tokens.size() <= static_cast<std::size_t>(most_own_rows)),
       schedule_(program.schedule(few_ ? ScheduleKind::few_rows : ScheduleKind::many_rows)),
       batch_(batch),
       kv_(kv),
@@ -57,7 +56,7 @@ void Executor::work(int thread, int threads) noexcept {
     if (row_count(phases[p].rows) == 0) continue;  // nothing wanted out
     const std::int64_t start = thread == 0 ? now() : 0;
     run_phase(phases[p], thread, threads);
-    const bool barrier = !(phases[p].own && own_);
+    const bool barrier = !phases[p].own;
     if (barrier && thread == 0 && stop_.requested()) stop_after_.store(p, std::memory_order_relaxed);
     const std::int64_t worked = thread == 0 ? now() : 0;
     if (barrier) pool.barrier(thread);
@@ -97,7 +96,7 @@ void Executor::run_phase(const Phase& phase, int thread, int threads) noexcept {
 }
 
 std::byte* Executor::own_base(int thread) const noexcept {
-  return base_ + program_.plan().own_at + program_.plan().own_bytes * static_cast<std::uint64_t>(own_ ? thread : 0);
+  return base_ + program_.plan().own_at + program_.plan().own_bytes * static_cast<std::uint64_t>(thread);
 }
 
 float* Executor::value(backend::ValueId id, std::int64_t r, int thread) const noexcept {

@@ -74,7 +74,6 @@ class Executor {
   const CpuProgram& program_;
   const Kernels& kernels_;
   const bool few_;  // the schedule for few rows
-  const bool own_;  // phases of rows that may be: done by each thread for itself
   const Schedule& schedule_;
   const backend::StepBatch& batch_;
   CpuKvStorage& kv_;

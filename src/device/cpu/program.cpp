@@ -64,17 +64,13 @@ Schedules make_schedules(const backend::Graph& graph, const backend::Limits& lim
 WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedules& schedules,
                              const WeightPlan& weights, int threads) {
   const char* what = "bytes of a workspace";
-  const auto own_of = [&](std::int32_t rows) {
-    return core::mul_or_fail<std::uint64_t>(schedules.few.own_row_bytes,
-                                            static_cast<std::uint64_t>(std::min(rows, limits.tokens)), what,
-                                            ErrorCode::out_of_memory);
-  };
   WorkspacePlan plan;
   plan.own_at = align(schedules.few.bytes);
-  plan.own_bytes = align(own_of(most_own_rows));
-  const std::uint64_t own = std::max(
-      own_of(most_few_rows), core::mul_or_fail<std::uint64_t>(plan.own_bytes, static_cast<std::uint64_t>(threads), what,
-                                                              ErrorCode::out_of_memory));
+  const auto few_rows = static_cast<std::uint64_t>(std::min(most_few_rows, limits.tokens));
+  plan.own_bytes =
+      align(core::mul_or_fail<std::uint64_t>(schedules.few.own_row_bytes, few_rows, what, ErrorCode::out_of_memory));
+  const std::uint64_t own = core::mul_or_fail<std::uint64_t>(plan.own_bytes, static_cast<std::uint64_t>(threads), what,
+                                                             ErrorCode::out_of_memory);
   plan.bytes =
       std::max(align(schedules.many.bytes), core::add_or_fail(plan.own_at, align(own), what, ErrorCode::out_of_memory));
   plan.heads_at = plan.bytes;

@@ -23,7 +23,6 @@ struct Engine {
 };
 
 constexpr std::int32_t most_few_rows = 4;  ///< rows up to which a step goes by the schedule for few rows
-constexpr std::int32_t most_own_rows = 4;  ///< rows up to which each thread does phases of rows for itself
 
 struct Schedules {
   Schedule many{};
@@ -36,7 +35,7 @@ Schedules make_schedules(const backend::Graph& graph, const backend::Limits& lim
 
 /// Byte offsets in a Workspace. The activations of both schedules lie at its beginning: a step has one of them.
 struct WorkspacePlan {
-  std::uint64_t own_at = 0;  ///< own values of few rows; own_bytes for each thread if each has its own
+  std::uint64_t own_at = 0;  ///< own values of few rows; own_bytes for each thread
   std::uint64_t own_bytes = 0;
   std::uint64_t heads_at =
       0;  ///< uint32 per head of a phase: panels finished by threads that share it; 0 between phases

@@ -88,9 +88,8 @@ struct RowOp {
 };
 
 void Executor::rows(const Phase& phase, int thread, int threads) noexcept {
-  const bool all = phase.own && own_;
   const core::Share share =
-      all ? core::Share{0, row_count(phase.rows)} : core::share_of(row_count(phase.rows), thread, threads);
+      phase.own ? core::Share{0, row_count(phase.rows)} : core::share_of(row_count(phase.rows), thread, threads);
   std::size_t sequence = 0;
   for (std::int64_t r = share.begin; r < share.end; ++r) {
     if (phase.rows == backend::Rows::tokens) sequence = sequence_of(r, sequence);

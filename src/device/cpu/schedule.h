@@ -11,7 +11,7 @@
 //     KV write) is done in its phase, by the thread that made the products, or, where a head's products are shared out
 //     among threads, by the one that is last.
 //   * A phase of rows is done by every thread for itself, all rows, into memory of its own, so that nobody waits: its
-//     values are `own`. With more rows than that pays for, threads share out the rows as above.
+//     values are `own`.
 // Both run the same kernels on the same values: the bits are equal.
 #pragma once
 
@@ -41,7 +41,7 @@ struct Phase {
   backend::Rows rows = backend::Rows::tokens;
   StepCut cut = StepCut::none;
   bool logits = false;  ///< matmul only: its last value are the logits, and no two products are shared out in turn
-  bool own = false;     ///< rows only: every thread may do it for itself
+  bool own = false;     ///< rows only: every thread does it for itself
   std::int32_t first_op = 0;  ///< covers ops [first_op, first_op + op_count)
   std::int32_t op_count = 0;
   std::int32_t products = 0;    ///< matmul only: of these, ops [first_op, first_op + products) are products
@@ -84,7 +84,7 @@ struct Schedule {
   }
   /// Whether the last phase has Phase::logits.
   bool logits_in_columns() const noexcept;
-  /// Barriers of a step in which phases of rows are done by each thread for itself, or not.
+  /// Barriers of a step; of one whose own phases had a barrier too, where not `own`.
   std::int32_t barriers(bool own) const noexcept;
 };
 
