@@ -23,12 +23,13 @@ struct Row {
   __device__ float value(int id) const {
     const bool open = allowed == nullptr || (allowed[id / 32] >> (id % 32) & 1U) != 0;
     const float v = logits[id];
-    return open && v == v ? v : -INFINITY;
+    return open || v != v ? v : -INFINITY;
   }
 };
 
-/// Whole numbers in the order of floats; both zeros are one.
+/// Whole numbers in the order of floats; both zeros are one, and every NaN is above all.
 __device__ unsigned key_of(float v) {
+  if (v != v) return 0xffffffffU;
   const unsigned bits = __float_as_uint(v == 0 ? 0.0F : v);
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }

@@ -44,8 +44,9 @@ struct StepBatch {
   std::span<const std::int32_t> output_rows{};  ///< token indices whose outputs are wanted, rising
 };
 
-/// In arg_max and top_k, a NaN and a token outside the mask count as -infinity, and are chosen only where nothing else
-/// is left (then too lower ids first); log_sum_exp of a row without any other logit is -infinity.
+/// In arg_max and top_k, a token outside the mask counts as -infinity and is chosen only where nothing else is left
+/// (then too lower ids first). A NaN counts as more than any number, its token allowed or not, so that none goes
+/// unseen; log_sum_exp is then NaN, and -infinity of a row where every logit is.
 enum class OutputKind : std::uint8_t {
   logits,   ///< values: rows x width of Graph::logits
   hidden,   ///< values: rows x width of Graph::hidden; the head does not run

@@ -20,7 +20,7 @@ class MaskedRow {
   std::size_t size() const noexcept { return logits_.size(); }
   float operator[](std::size_t id) const noexcept {
     const bool open = mask_.empty() || ((mask_[id / 32] >> (id % 32)) & 1U) != 0;
-    return open && !std::isnan(logits_[id]) ? logits_[id] : minus_infinity;
+    return open || std::isnan(logits_[id]) ? logits_[id] : minus_infinity;
   }
 
  private:
@@ -35,9 +35,9 @@ void top_k(const MaskedRow& row, std::span<std::int32_t> ids, std::span<float> s
   std::size_t filled = 0;
   for (std::size_t id = 0; id < row.size(); ++id) {
     const float score = row[id];
-    if (filled == scores.size() && !(score > scores.back())) continue;
+    if (filled == scores.size() && !ranks_before(score, scores.back())) continue;
     std::size_t at = filled < scores.size() ? filled++ : filled - 1;
-    for (; at > 0 && score > scores[at - 1]; --at) {
+    for (; at > 0 && ranks_before(score, scores[at - 1]); --at) {
       scores[at] = scores[at - 1];
       ids[at] = ids[at - 1];
     }

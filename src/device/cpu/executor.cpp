@@ -259,7 +259,7 @@ void Executor::merge_bests(std::int64_t row, int threads) noexcept {
   BestLogit best;
   for (int thread = 0; thread < threads; ++thread) {
     const BestLogit& other = bests_of(thread)[row];
-    if (other.score > best.score) best = other;
+    if (device::ranks_before(other.score, best.score)) best = other;
   }
   outputs_.ids[static_cast<std::size_t>(row)] = best.id;
   outputs_.scores[static_cast<std::size_t>(row)] = best.score;

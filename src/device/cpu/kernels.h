@@ -147,7 +147,7 @@ struct Kernels {
   void (*scale)(const float* in, float* out, std::int64_t n, float factor) = nullptr;
   /// out = fma(factor, in, out)
   void (*accumulate)(const float* in, float* out, std::int64_t n, float factor) = nullptr;
-  /// The largest of n values, NaN apart; minus infinity if there is none.
+  /// The largest of n values: NaN if one of them is, minus infinity if there are none.
   float (*largest)(const float* in, std::int64_t n) = nullptr;
   void (*softcap)(const float* in, float* out, std::int64_t n, float cap) = nullptr;
   /// One head. `cosine`, `sine` [pairs]. In place allowed.

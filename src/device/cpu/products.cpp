@@ -1,7 +1,9 @@
 // Phases of products, and what is done with these before they leave the caches.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
+#include "device/common/reduce_outputs.h"
 #include "device/cpu/column_op.h"
 #include "device/cpu/executor.h"
 #include "device/cpu/head_op.h"
@@ -138,7 +140,8 @@ void Executor::forbid(std::int64_t row, std::int64_t begin, std::int64_t end, fl
   for (std::int64_t w = begin / 32; w * 32 < end; ++w) {
     if (allowed[w] == ~std::uint32_t{0}) continue;
     for (std::int64_t id = std::max(begin, 32 * w); id < std::min(end, 32 * w + 32); ++id) {
-      if ((allowed[w] >> id % 32 & 1U) == 0) logits[id - begin] = -std::numeric_limits<float>::infinity();
+      float& logit = logits[id - begin];
+      if ((allowed[w] >> id % 32 & 1U) == 0 && !std::isnan(logit)) logit = -std::numeric_limits<float>::infinity();
     }
   }
 }
@@ -150,8 +153,9 @@ void Executor::find_bests(std::int64_t begin, std::int64_t end, int thread) noex
     float* logits = value(program_.graph().logits, r, thread) + begin;
     forbid(r, begin, end, logits);
     const float top = kernels_.largest(logits, end - begin);
-    if (!(top > bests[r].score)) continue;
-    const std::int64_t at = std::find(logits, logits + (end - begin), top) - logits;
+    if (!device::ranks_before(top, bests[r].score)) continue;
+    const auto is_top = [top](float logit) { return !device::ranks_before(top, logit); };
+    const std::int64_t at = std::find_if(logits, logits + (end - begin), is_top) - logits;
     bests[r] = {logits[at], static_cast<std::int32_t>(begin + at)};
   }
 }

@@ -1,6 +1,7 @@
 #include "runtime/sampling/chain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "core/fail.h"
@@ -198,8 +199,8 @@ void SamplerChain::fill_allowed(std::span<std::uint32_t> allowed) const noexcept
 }
 
 SampleStatus SamplerChain::sample_best(Token best, float logit, Draw& draw) noexcept {
-  if (logit == std::numeric_limits<float>::infinity()) return SampleStatus::infinite;
-  if (!(logit > -std::numeric_limits<float>::infinity())) return SampleStatus::not_a_number;
+  if (std::isnan(logit)) return SampleStatus::not_a_number;
+  if (std::isinf(logit)) return logit > 0 ? SampleStatus::infinite : SampleStatus::nothing_left;
   draw = {};
   draw.token = best;
   return SampleStatus::ok;

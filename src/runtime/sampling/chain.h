@@ -75,8 +75,7 @@ class SamplerChain {
   /// Whether tokens are forbidden now, and which: their bits (id % 32 of word id / 32) are cleared, all others set.
   bool forbids() const noexcept;
   void fill_allowed(std::span<std::uint32_t> allowed) const noexcept;
-  /// What sample() would do with a row whose best allowed logit this is, the first of equals. A NaN in it goes unseen
-  /// unless all are.
+  /// What sample() would do with a row whose best allowed logit this is, the first of equals; NaN if any logit is.
   static SampleStatus sample_best(Token best, float logit, Draw& draw) noexcept;
 
   /// `history` now ends with a new token, drawn here or not.

@@ -54,6 +54,29 @@ OpCase output(const std::string& name, backend::OutputKind kind, std::int32_t vo
   return b.finish(logits, limits::scores);
 }
 
+/// A head of which some weights are NaN: so are the logits of their tokens, in the first and the last column and
+/// within.
+OpCase head_with_nan(const std::string& name, std::vector<std::int32_t> tokens, bool masked) {
+  constexpr std::int32_t columns = 64, vocabulary = 1003;
+  CaseBuilder b(name);
+  const ValueId in = b.gather(b.input(columns, 40));
+  b.group(backend::GroupKind::head, none);
+  const ValueId norm = b.add(backend::RmsNorm{in, b.vector(columns, 1.0, 0.3), none, columns, 1e-5F}, in, columns);
+  std::vector<float> weights(static_cast<std::size_t>(columns * vocabulary));
+  for (float& w : weights) w = static_cast<float>(b.random().uniform()) - 0.5F;
+  for (const std::int32_t token : tokens) {
+    weights[static_cast<std::size_t>(token * columns + 5)] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const WeightId weight = b.float_weight(columns, vocabulary, weights);
+  const ValueId logits = b.add(backend::MatMul{norm, weight, none, none}, norm, vocabulary);
+  for (const std::int32_t count : {1, 4, 9}) {
+    CaseStep& step = b.step(count);
+    step.kind = backend::OutputKind::arg_max;
+    if (masked) step.allowed = mask(b, step.output_rows.size(), vocabulary, 0.3);
+  }
+  return b.finish(logits, limits::matmul(WeightType::f32));
+}
+
 OpCase hidden(const std::string& name) {
   CaseBuilder b(name);
   const ValueId in = b.gather(b.input(64, 40));
@@ -88,6 +111,13 @@ void add_output_cases(CaseList& list) {
                           return output(n, backend::OutputKind::top_k, vocabulary, k, masked);
                         }});
       }
+    }
+  }
+  for (const bool masked : {false, true}) {
+    for (const auto& tokens : std::vector<std::vector<std::int32_t>>{{0}, {1002}, {517}, {1001, 600, 3}}) {
+      const std::string suffix = std::to_string(tokens.front()) + (masked ? " masked" : "");
+      list.push_back({"outputs/arg_max of a head with NaN " + suffix, false,
+                      [=](const std::string& n) { return head_with_nan(n, tokens, masked); }});
     }
   }
   list.push_back({"outputs/hidden", false, hidden});

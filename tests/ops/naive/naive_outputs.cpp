@@ -8,13 +8,16 @@ namespace {
 
 constexpr float lowest = -HUGE_VALF;
 
-/// A logit behind its mask; what is no number is never chosen.
+/// A logit behind its mask, which does not hide what is no number.
 float logit(const Step& step, const StepOutputs& outputs, std::size_t row, std::size_t token) {
   const std::size_t words = (step.width(step.graph.logits) + 31) / 32;
-  if (!outputs.allowed.empty() && (outputs.allowed[row * words + token / 32] >> (token % 32) & 1) == 0) return lowest;
   const auto value = static_cast<float>(step.row(step.graph.logits, row)[token]);
-  return std::isnan(value) ? lowest : value;
+  if (outputs.allowed.empty() || std::isnan(value)) return value;
+  return (outputs.allowed[row * words + token / 32] >> (token % 32) & 1) == 0 ? lowest : value;
 }
+
+/// What is no number comes first.
+bool better(float a, float b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
 /// The n-th best: falling, lower ids first among equals. `taken[0 .. n)` were chosen before.
 std::int32_t next_best(const Step& step, const StepOutputs& outputs, std::size_t row, const std::int32_t* taken,
@@ -23,7 +26,8 @@ std::int32_t next_best(const Step& step, const StepOutputs& outputs, std::size_t
   for (std::size_t t = 0; t < step.width(step.graph.logits); ++t) {
     const auto id = static_cast<std::int32_t>(t);
     if (std::find(taken, taken + n, id) != taken + n) continue;
-    if (best < 0 || logit(step, outputs, row, t) > logit(step, outputs, row, static_cast<std::size_t>(best))) best = id;
+    const auto rank = [&](std::int32_t token) { return logit(step, outputs, row, static_cast<std::size_t>(token)); };
+    if (best < 0 || better(rank(id), rank(best))) best = id;
   }
   return best;
 }

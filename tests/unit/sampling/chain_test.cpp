@@ -131,7 +131,8 @@ TEST_CASE("What needs the best logit alone") {
   CHECK(draw.token == 3);
   CHECK(draw.sampled_logprob == 0);
   CHECK(SamplerChain::sample_best(0, inf, draw) == SampleStatus::infinite);
-  CHECK(SamplerChain::sample_best(0, -inf, draw) == SampleStatus::not_a_number);
+  CHECK(SamplerChain::sample_best(0, -inf, draw) == SampleStatus::nothing_left);
+  CHECK(SamplerChain::sample_best(0, std::numeric_limits<float>::quiet_NaN(), draw) == SampleStatus::not_a_number);
 }
 
 TEST_CASE("Very small and very large temperatures") {
