@@ -29,6 +29,10 @@ PeakLoops loops_of(std::string_view isa) noexcept {
   if (isa == "avxvnni") avxvnni::add_peak_loops(loops);
   if (isa == "avx512") avx512::add_peak_loops(loops);
 #endif
+#if LLMINFER_CPU_NEON
+  if (isa != "portable") neon::add_peak_loops(loops);
+  if (isa == "dotprod" || isa == "i8mm") neon::add_dot_peak_loops(loops);
+#endif
   return loops;
 }
 

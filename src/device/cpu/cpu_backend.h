@@ -12,7 +12,7 @@ namespace llminfer::cpu {
 
 struct CpuSettings {
   int threads = 0;           ///< 0: the cores that the process may use; at most 1024
-  std::string isa = "auto";  ///< "auto", "portable", "avx2", "avxvnni", "avx512"
+  std::string isa = "auto";  ///< "auto" or a name of choose_kernels
   bool huge_pages = true;    ///< for memory made here, when the caller gives none
 };
 

@@ -7,6 +7,7 @@
 #include "device/cpu/avx2/avx2.h"
 #include "device/cpu/avx512/avx512.h"
 #include "device/cpu/avxvnni/avxvnni.h"
+#include "device/cpu/neon/neon.h"
 #include "device/cpu/portable/float_kernels.h"
 #include "device/cpu/target.h"
 
@@ -56,6 +57,38 @@ Kernels avx512_kernels() noexcept {
   return kernels;
 }
 
+/// aarch64's baseline.
+Kernels neon_kernels() noexcept {
+  Kernels kernels = portable_kernels();
+  kernels.name = "neon";
+#if LLMINFER_CPU_NEON
+  neon::add_float_kernels(kernels);
+  neon::add_unpackers(kernels);
+  neon::add_plain(kernels);
+#endif
+  return kernels;
+}
+
+/// NEON with dot products of bytes.
+Kernels dotprod_kernels() noexcept {
+  Kernels kernels = neon_kernels();
+  kernels.name = "dotprod";
+#if LLMINFER_CPU_NEON_DOT
+  neon::add_dotprod(kernels);
+#endif
+  return kernels;
+}
+
+/// NEON with products of 2 x 8 bytes by 8 x 2.
+Kernels i8mm_kernels() noexcept {
+  Kernels kernels = neon_kernels();
+  kernels.name = "i8mm";
+#if LLMINFER_CPU_NEON_DOT
+  neon::add_i8mm(kernels);
+#endif
+  return kernels;
+}
+
 /// An instruction set by name, whether this processor and build have it. In falling order of speed.
 struct InstructionSet {
   std::string_view name;
@@ -63,13 +96,17 @@ struct InstructionSet {
   Kernels (*kernels)() noexcept = nullptr;
 };
 
-std::array<InstructionSet, 4> instruction_sets() {
+std::array<InstructionSet, 7> instruction_sets() {
   const core::CpuFeatures f = core::detect_cpu().features;
   const bool avx2 = LLMINFER_CPU_X86 != 0 && f.avx2 && f.fma && f.f16c;
   const bool avx512 = avx2 && f.avx512f && f.avx512bw && f.avx512dq && f.avx512vl && f.avx512_vnni;
+  const bool neon = LLMINFER_CPU_NEON != 0, dotprod = LLMINFER_CPU_NEON_DOT != 0 && f.neon_dotprod;
   return {{{"avx512", avx512, avx512_kernels},
            {"avxvnni", avx2 && f.avx_vnni, avxvnni_kernels},
            {"avx2", avx2, avx2_kernels},
+           {"i8mm", dotprod && f.neon_i8mm, i8mm_kernels},
+           {"dotprod", dotprod, dotprod_kernels},
+           {"neon", neon, neon_kernels},
            {"portable", true, portable_kernels}}};
 }
 
@@ -90,8 +127,8 @@ Kernels choose_kernels(std::string_view name) {
     if (!set.here) core::fail(ErrorCode::unavailable, "isa: this processor or build has no \"{}\"", name);
     return set.kernels();
   }
-  core::fail(ErrorCode::invalid_argument, "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512",
-             name);
+  core::fail(ErrorCode::invalid_argument,
+             "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512, neon, dotprod, i8mm", name);
 }
 
 }  // namespace llminfer::cpu

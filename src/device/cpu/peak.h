@@ -28,7 +28,11 @@ void add_peak_loops(PeakLoops& loops) noexcept;
 namespace avxvnni {  // its 8-bit products; the rest is AVX2's
 void add_peak_loops(PeakLoops& loops) noexcept;
 }
-namespace avx512 {  // likewise
+namespace neon {
+void add_peak_loops(PeakLoops& loops) noexcept;
+void add_dot_peak_loops(PeakLoops& loops) noexcept;  ///< 8-bit products, where there are such instructions
+}  // namespace neon
+namespace avx512 {  // as avxvnni
 void add_peak_loops(PeakLoops& loops) noexcept;
 }
 

@@ -23,3 +23,27 @@
 #else
 #define LLMINFER_CPU_X86 0
 #endif
+
+// NEON with fused multiply-add and 16-bit floats is aarch64's baseline. What came later needs a compiler whose
+// arm_neon.h declares it for regions.
+#if defined(__aarch64__) && (defined(__GNUC__) || defined(__clang__))
+#define LLMINFER_CPU_NEON 1
+#if !defined(__clang__)
+#define LLMINFER_CPU_NEON_DOT 1
+#define LLMINFER_DOTPROD_BEGIN _Pragma("GCC push_options") _Pragma("GCC target(\"arch=armv8.2-a+dotprod\")")
+#define LLMINFER_I8MM_BEGIN _Pragma("GCC push_options") _Pragma("GCC target(\"arch=armv8.2-a+dotprod+i8mm\")")
+#define LLMINFER_NEON_END _Pragma("GCC pop_options")
+#elif __clang_major__ >= 16
+#define LLMINFER_CPU_NEON_DOT 1
+#define LLMINFER_DOTPROD_BEGIN \
+  _Pragma("clang attribute push(__attribute__((target(\"dotprod\"))), apply_to = function)")
+#define LLMINFER_I8MM_BEGIN \
+  _Pragma("clang attribute push(__attribute__((target(\"dotprod,i8mm\"))), apply_to = function)")
+#define LLMINFER_NEON_END _Pragma("clang attribute pop")
+#else
+#define LLMINFER_CPU_NEON_DOT 0
+#endif
+#else
+#define LLMINFER_CPU_NEON 0
+#define LLMINFER_CPU_NEON_DOT 0
+#endif

@@ -7,7 +7,6 @@ namespace llminfer::cpu::avx2 {
 
 void add_float_kernels(Kernels& kernels) noexcept;
 void add_unpackers(Kernels& kernels) noexcept;
-void add_rare_unpackers(Kernels& kernels) noexcept;
 void add_tiles(Kernels& kernels) noexcept;
 void add_few(Kernels& kernels) noexcept;
 void add_gemv(Kernels& kernels) noexcept;

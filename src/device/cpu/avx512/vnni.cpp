@@ -12,6 +12,7 @@ namespace {
 typedef __m512i I;
 typedef __m512 F;
 constexpr int parts = 1;
+constexpr int signed_offset = 128;
 constexpr __mmask16 all = 0xffff;  // gcc 12 warns of the undefined operand in the unmasked forms; the code is the same
 
 static inline I load_i(const void* p, int) { return _mm512_loadu_si512(p); }
@@ -36,7 +37,11 @@ static inline void prefetch(const std::byte* p, std::int64_t stride) {
   _mm_prefetch(reinterpret_cast<const char*>(p + stride), _MM_HINT_T1);
   _mm_prefetch(reinterpret_cast<const char*>(p + 2 * stride), _MM_HINT_T1);
 }
-#include "device/cpu/kernels/vnni.inc"
+#include "device/cpu/kernels/dword.inc"
+//
+#include "device/cpu/kernels/dots.inc"
+//
+#include "device/cpu/kernels/dot.inc"
 
 }  // namespace
 }  // namespace llminfer::cpu::avx512
@@ -45,7 +50,7 @@ LLMINFER_TARGET_END
 namespace llminfer::cpu::avx512 {
 
 void add_vnni(Kernels& kernels) noexcept {
-#include "device/cpu/kernels/vnni_table.inc"
+#include "device/cpu/kernels/dot_table.inc"
 }
 
 }  // namespace llminfer::cpu::avx512

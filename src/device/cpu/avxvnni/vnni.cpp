@@ -12,6 +12,7 @@ namespace {
 typedef __m256i I;
 typedef __m256 F;
 constexpr int parts = 2;
+constexpr int signed_offset = 128;
 
 static inline I load_i(const void* p, int part) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + part);
@@ -37,7 +38,11 @@ static inline void prefetch(const std::byte* p, std::int64_t stride) {
   _mm_prefetch(reinterpret_cast<const char*>(p + stride), _MM_HINT_T1);
   _mm_prefetch(reinterpret_cast<const char*>(p + 2 * stride), _MM_HINT_T1);
 }
-#include "device/cpu/kernels/vnni.inc"
+#include "device/cpu/kernels/dword.inc"
+//
+#include "device/cpu/kernels/dots.inc"
+//
+#include "device/cpu/kernels/dot.inc"
 
 }  // namespace
 }  // namespace llminfer::cpu::avxvnni
@@ -46,7 +51,7 @@ LLMINFER_TARGET_END
 namespace llminfer::cpu::avxvnni {
 
 void add_vnni(Kernels& kernels) noexcept {
-#include "device/cpu/kernels/vnni_table.inc"
+#include "device/cpu/kernels/dot_table.inc"
 }
 
 }  // namespace llminfer::cpu::avxvnni

@@ -1,5 +1,5 @@
-// Eight floats at a time without any instruction set: the meaning of the operations in avx2/vec8.h, lane by lane.
-// The float kernels (kernels/*.inc) are written over these two headers, so that every lane of every instruction set
+// Eight floats at a time without any instruction set: the meaning of the operations in the vec8.h of each, lane by
+// lane. The float kernels (kernels/*.inc) are written over these headers, so that every lane of every instruction set
 // computes the same.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The kernels of vnni.inc over vectors made of plain arrays, so that their order of work is tested where the processor
+// The kernels of dot.inc over vectors made of plain arrays, so that their order of work is tested where the processor
 // has no such instructions: equal bits with the portable tiles.
 #include <cmath>
 #include <cstring>
@@ -54,23 +54,31 @@ std::int32_t low_word(std::int32_t x) {
 
 namespace wide {  // as AVX-512
 constexpr int parts = 1, lanes = 16;
-#include "vnni_lanes.inc"
+#include "dot_lanes.inc"
 //
-#include "device/cpu/kernels/vnni.inc"
+#include "device/cpu/kernels/dword.inc"
+//
+#include "device/cpu/kernels/dots.inc"
+//
+#include "device/cpu/kernels/dot.inc"
 #undef LLMINFER_INLINE
 void add(Kernels& kernels) {
-#include "device/cpu/kernels/vnni_table.inc"
+#include "device/cpu/kernels/dot_table.inc"
 }
 }  // namespace wide
 
 namespace narrow {  // as AVX-VNNI
 constexpr int parts = 2, lanes = 8;
-#include "vnni_lanes.inc"
+#include "dot_lanes.inc"
 //
-#include "device/cpu/kernels/vnni.inc"
+#include "device/cpu/kernels/dword.inc"
+//
+#include "device/cpu/kernels/dots.inc"
+//
+#include "device/cpu/kernels/dot.inc"
 #undef LLMINFER_INLINE
 void add(Kernels& kernels) {
-#include "device/cpu/kernels/vnni_table.inc"
+#include "device/cpu/kernels/dot_table.inc"
 }
 }  // namespace narrow
 
