@@ -37,10 +37,10 @@ constexpr Class other_classes[] = {{8, 127, 1, 4, false, true},  {8, 511, 1, 4, 
 constexpr double decode_size = 6;  // weights, in times of the last cache: part of them may still lie there
 constexpr double other_size = 2.5;
 
-// Three widths of matrices (768, 1,280 and 3,328) and two numbers of heads that share a key, 2 and 10. Multiples of
-// 256, as formats want, and none of 1,024: rows of results that lie 4 KiB apart fall into the same sets of a cache,
+// Three widths of matrices (768, 1,280 and 3,328) and of heads that share a key three numbers: 1, 4 and 10. Multiples
+// of 256, as formats want, and none of 1,024: rows of results that lie 4 KiB apart fall into the same sets of a cache,
 // which real models' seldom do.
-constexpr SyntheticShape shape = {768, 20, 10, 64, 3328, 8192, 4096, 2};
+constexpr SyntheticShape shape = {768, 20, 20, 64, 3328, 8192, 4096, {5, 2}};
 
 Sequences sequences_of(const Class& c) { return Sequences(static_cast<std::size_t>(c.sequences), {c.start, c.count}); }
 
@@ -69,14 +69,14 @@ using Key = std::tuple<KernelFamily, WeightType, int>;  // family, type, width
 /// Every type about equally often, the whole `size` times as large as the last cache, so that weights come from memory
 /// as those of a real model do.
 std::vector<WeightType> layers_of(const std::vector<WeightType>& types, double size, std::uint64_t cache_bytes) {
-  const double kv_heads = (shape.kv_heads + shape.other_kv_heads) / 2.0;
+  const double kv_heads = (shape.kv_heads + shape.other_kv_heads[0] + shape.other_kv_heads[1]) / 3.0;
   const double elements =
       static_cast<double>(shape.width) *
       (2.0 * shape.heads * shape.head_width + 2.0 * kv_heads * shape.head_width + 3.0 * shape.feed_forward);
   const double wanted = size * static_cast<double>(std::max<std::uint64_t>(cache_bytes, std::uint64_t{16} << 20));
   std::vector<WeightType> layers;
   double bytes = 0;
-  while (layers.size() < 2 * types.size() || (bytes < wanted && layers.size() < 64)) {
+  while (layers.size() < 3 * types.size() || (bytes < wanted && layers.size() < 64)) {
     const WeightType type = types[layers.size() % types.size()];
     layers.push_back(type);
     bytes += elements * describe(type).block_bytes / describe(type).block_size;
@@ -86,7 +86,7 @@ std::vector<WeightType> layers_of(const std::vector<WeightType>& types, double s
 
 /// What every op costs however small it is, and a step beside its ops: a decoder so small that nothing else counts.
 void measure_overheads(const backend::Backend& device, Ceilings& ceilings) {
-  SyntheticShape tiny{64, 2, 1, 32, 64, 64, 64, 0};
+  SyntheticShape tiny{64, 2, 1, 32, 64, 64, 64, {}};
   const auto graph = synthetic_decoder(tiny, std::vector<WeightType>(16, WeightType::q8_0));
   StepRunner runner(device, graph, SyntheticWeights(graph), {1, 1, 1}, 32);
   Spans spans(2 * graph->ops.size());

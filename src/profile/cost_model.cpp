@@ -43,6 +43,14 @@ double between(double x, double x0, double y0, double x1, double y1) {
   return y0 + t * (y1 - y0);
 }
 
+/// Of shares whose times are linear in x: a key costs its loads and then as much again for each head that shares it.
+double between_times(double x, double x0, double y0, double x1, double y1) {
+  if (x <= x0 || x1 <= x0 || y0 <= 0 || y1 <= 0) return y0;
+  if (x >= x1) return y1;
+  const double t = (x - x0) / (x1 - x0);
+  return 1 / ((1 - t) / y0 + t / y1);
+}
+
 }  // namespace
 
 KernelFamily family_of(const backend::Op& op) noexcept {
@@ -197,6 +205,7 @@ double CostModel::share(const KernelClass& kernel, bool by_compute) const noexce
   if (above == far) above = below;
   if (below < 0 || below == far) return by_compute ? compute_share_ : memory_share_;
   const double low = share_at(kernel, below), high = below == above ? low : share_at(kernel, above);
+  if (kernel.family == KernelFamily::attention) return between_times(kernel.width, below, low, above, high);
   return between(kernel.width, std::max(1, below), low, std::max(1, above), high);
 }
 

@@ -45,8 +45,8 @@ class DecoderBuilder {
   }
 
   backend::ValueId layer(backend::ValueId x, WeightType type, std::int32_t index, bool last) {
-    const bool other = index % 2 == 1 && shape_.other_kv_heads > 0;
-    const std::int32_t kv_heads = other ? shape_.other_kv_heads : shape_.kv_heads;
+    const std::int32_t other = index % 3 == 0 ? 0 : shape_.other_kv_heads[static_cast<std::size_t>(index % 3 - 1)];
+    const std::int32_t kv_heads = other > 0 ? other : shape_.kv_heads;
     const std::int32_t q_width = shape_.heads * shape_.head_width, kv_width = kv_heads * shape_.head_width;
     b_.group(GroupKind::qkv, index);
     const backend::ValueId h = norm(x);

@@ -1,6 +1,7 @@
 // A decoder of made-up shape and weights, to measure kernels on: never the model that is being forecast.
 #pragma once
 
+#include <array>
 #include <llminfer/backend/backend.hpp>
 #include <memory>
 #include <vector>
@@ -15,7 +16,7 @@ struct SyntheticShape {
   std::int32_t feed_forward = 2816;
   std::int32_t vocabulary = 8192;
   std::int32_t context = 4096;
-  std::int32_t other_kv_heads = 0;  ///< of every second layer; 0: as the others
+  std::array<std::int32_t, 2> other_kv_heads{};  ///< of the second and third of every three layers; 0: as the first
 };
 
 /// One layer an entry of `types`, its matrices of that type; embedding and head are of the first type.

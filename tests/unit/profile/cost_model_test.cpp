@@ -51,7 +51,7 @@ TEST_CASE("shares lie between their classes") {
   CHECK(attention(1, 0) == Approx(0.2));
   CHECK(attention(1, 127) == Approx(0.2));
   CHECK(attention(1, 4000) == Approx(0.6));
-  CHECK(attention(1, 4000, 4) == Approx(0.7));
+  CHECK(attention(1, 4000, 4) == Approx(1 / (2.0 / 3 / 0.6 + 1.0 / 3 / 0.8)));
   CHECK(attention(1, 127, 99) == Approx(0.4));
   CHECK(attention(300, 50) == Approx(0.5));
 }
@@ -63,7 +63,7 @@ TEST_CASE("weights come from memory, or from the cache where all of them fit") {
   CHECK(CostModel(tests::made_ceilings(), 1).memory_rate() == 14e9);
   const auto graph =
       profile::synthetic_decoder({}, {WeightType::q8_0, WeightType::q8_0, WeightType::q8_0, WeightType::q8_0});
-  const auto small = profile::synthetic_decoder({64, 2, 1, 32, 64, 64, 64}, {WeightType::q8_0});
+  const auto small = profile::synthetic_decoder({64, 2, 1, 32, 64, 64, 64, {}}, {WeightType::q8_0});
   const graph::BatchShape batch = profile::decode_batch(1, 10, {});
   CHECK(model.resident(*small, batch));
   CHECK_FALSE(model.resident(*graph, batch));

@@ -141,13 +141,13 @@ struct Bench {
   ProfileReport report;
 };
 
-constexpr SyntheticShape small{256, 4, 2, 64, 512, 256, 256};
+constexpr SyntheticShape small{256, 4, 2, 64, 512, 256, 256, {}};
 
 }  // namespace
 
 TEST_CASE("a kernel slowed by a spin loop is named") {
   for (const char* kind : {"matmul", "paged_attention"}) {
-    Bench bench({256, 4, 2, 64, 512, 256, 1024}, 2, false);
+    Bench bench({256, 4, 2, 64, 512, 256, 1024, {}}, 2, false);
     SpinningSink sink(bench.recorder, kind, 60);
     bench.steps(6, {{0, 128}}, sink);
     const PhaseReport phase = bench.first_phase();
@@ -170,7 +170,7 @@ TEST_CASE("one thread instead of two is named, and the gain of the second foreca
 }
 
 TEST_CASE("a tiny model is bound by overhead") {
-  Bench bench({64, 2, 1, 32, 64, 64, 128}, 8);
+  Bench bench({64, 2, 1, 32, 64, 64, 128, {}}, 8);
   bench.modelled_steps(20, {{10, 1}});
   const PhaseReport phase = bench.first_phase();
   CHECK(phase.bound == Bound::overhead);
@@ -181,7 +181,7 @@ TEST_CASE("long contexts are bound by reading keys and values") {
   Ceilings ceilings = tests::made_ceilings(1);
   ceilings.op_overhead_s = 1e-9;
   ceilings.at[0].read.best = 4e9;
-  Bench bench({128, 4, 4, 64, 128, 64, 4096}, 2, true, ceilings);
+  Bench bench({128, 4, 4, 64, 128, 64, 4096, {}}, 2, true, ceilings);
   bench.modelled_steps(3, {{4000, 1}, {4000, 1}, {4000, 1}, {4000, 1}});
   const PhaseReport phase = bench.first_phase();
   CHECK(phase.bound == Bound::kv);
@@ -205,7 +205,7 @@ TEST_CASE("prompts are bound by compute, single tokens by memory") {
   Bench prompt(small, 4, true, ceilings);
   prompt.modelled_steps(3, {{0, 200}});
   CHECK(prompt.first_phase().bound == Bound::compute);
-  Bench token({512, 8, 2, 64, 1536, 256, 256}, 6, true, ceilings);
+  Bench token({512, 8, 2, 64, 1536, 256, 256, {}}, 6, true, ceilings);
   token.modelled_steps(10, {{3, 1}});
   const PhaseReport phase = token.first_phase();
   CHECK(phase.bound == Bound::memory);
