@@ -1,6 +1,6 @@
 # Install rules, in components so that a prefix can have the static library alone:
 #   headers (with the CMake and pkg-config files), static, shared, shared_dev (the link the linker follows), tools,
-#   op_cases (the list of op cases, for authors of devices).
+#   op_cases (the list of op cases, for authors of devices), cuda (the CUDA device's plug-in, see cuda/CMakeLists.txt).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/llminfer)
@@ -51,7 +51,7 @@ configure_package_config_file(cmake/llminferConfig.cmake.in ${PROJECT_BINARY_DIR
   INSTALL_DESTINATION ${config_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/llminferConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/llminferConfig.cmake ${PROJECT_BINARY_DIR}/llminferConfigVersion.cmake
-  cmake/FindPCRE2.cmake cmake/Findutf8proc.cmake DESTINATION ${config_dir} COMPONENT headers)
+  cmake/llminferPlugins.cmake cmake/FindPCRE2.cmake cmake/Findutf8proc.cmake DESTINATION ${config_dir} COMPONENT headers)
 
 # Relative to the file's own place, so that a moved prefix still works.
 file(RELATIVE_PATH pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)

@@ -3,6 +3,7 @@
 
 # Its variables are used below, where an empty one goes unnoticed: the cache has them from the second configuration on.
 include(GNUInstallDirs)
+include(llminferPlugins)
 
 get_property(rooms GLOBAL PROPERTY LLMINFER_ROOMS)
 get_property(links GLOBAL PROPERTY LLMINFER_LINKS)

@@ -12,6 +12,12 @@ else()
   set(LLMINFER_HAVE_NVCC FALSE)
 endif()
 
+# Where cuobjdump and nvdisasm are; empty where they are not.
+find_program(LLMINFER_NVDISASM nvdisasm HINTS ${LLMINFER_SASS_TOOLS} $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+if(LLMINFER_NVDISASM)
+  get_filename_component(LLMINFER_SASS_TOOLS ${LLMINFER_NVDISASM} DIRECTORY)
+endif()
+
 # Warnings are errors in device code and in the host code beside it.
 set(LLMINFER_NVCC_FLAGS -std=c++20 -O3 -lineinfo -Werror all-warnings -Xcompiler -Wall,-Wextra
   -ccbin ${CMAKE_CXX_COMPILER})
@@ -26,12 +32,13 @@ function(llminfer_ptx out source)
     DEPENDS ${source} DEPFILE ${out}.d COMMENT "PTX of ${source}" VERBATIM)
 endfunction()
 
-# llminfer_cuda_object(OUT.o SOURCE.cu GENCODE flag ... FLAGS flag ...)   A host object with device code inside.
+# llminfer_cuda_object(OUT.o SOURCE.cu GENCODE flag ... FLAGS flag ...)   A host object with device code inside. What
+# nvcc prints is in OUT.o.log.
 function(llminfer_cuda_object out source)
   cmake_parse_arguments(C "" "" "GENCODE;FLAGS" ${ARGN})
-  add_custom_command(OUTPUT ${out}
-    COMMAND ${LLMINFER_NVCC} ${LLMINFER_NVCC_FLAGS} ${C_GENCODE} -Xcompiler -fPIC -MD -MF ${out}.d ${C_FLAGS}
-      -c -o ${out} ${source}
+  add_custom_command(OUTPUT ${out} BYPRODUCTS ${out}.log
+    COMMAND ${PROJECT_SOURCE_DIR}/cmake/quiet.sh ${out}.log ${LLMINFER_NVCC} ${LLMINFER_NVCC_FLAGS} ${C_GENCODE}
+      -Xcompiler -fPIC -MD -MF ${out}.d ${C_FLAGS} -c -o ${out} ${source}
     DEPENDS ${source} DEPFILE ${out}.d COMMENT "CUDA object of ${source}" VERBATIM)
 endfunction()
 

@@ -1,5 +1,6 @@
 #include "host/executor.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "device/common/reduce_outputs.h"
@@ -31,7 +32,12 @@ backend::Status Executor::run() noexcept {
   if (error == cudaSuccess) error = end;
   if (error != cudaSuccess) return status_of(error);
   if (stopped_) return {ErrorCode::cancelled, "cancelled in a step"};
-  if (!needs_reduction() || batch_.output_rows.empty()) return {};
+  if (batch_.output_rows.empty() || wanted() == backend::none) return {};
+  if (!needs_reduction()) {
+    const std::size_t count = batch_.output_rows.size() * static_cast<std::size_t>(width(wanted()));
+    std::copy_n(space_.logits.at<float>(0), count, outputs_.values.begin());
+    return {};
+  }
   if (ReducedOutputs::takes(outputs_)) {
     space_.reduced.finish(static_cast<std::int32_t>(batch_.output_rows.size()), outputs_);
     return {};
@@ -81,17 +87,15 @@ cudaError_t Executor::run_op() noexcept {
   return end;
 }
 
+/// By way of pinned memory: a copy to the caller's would wait for the GPU before the wait that follows.
 cudaError_t Executor::fetch_outputs() noexcept {
-  const backend::Graph& graph = program_.graph();
-  const backend::ValueId wanted = shape_.hidden ? graph.hidden : graph.logits;
   const std::size_t rows = batch_.output_rows.size();
-  if (rows == 0 || wanted == backend::none) return cudaSuccess;
+  if (rows == 0 || wanted() == backend::none) return cudaSuccess;
   if (needs_reduction() && ReducedOutputs::takes(outputs_)) {
-    return space_.reduced.start(data(wanted), static_cast<std::int32_t>(rows), outputs_, stream());
+    return space_.reduced.start(data(wanted()), static_cast<std::int32_t>(rows), outputs_, stream());
   }
-  float* to = needs_reduction() ? space_.logits.at<float>(0) : outputs_.values.data();
-  const std::size_t bytes = rows * static_cast<std::size_t>(width(wanted)) * sizeof(float);
-  return cudaMemcpyAsync(to, data(wanted), bytes, cudaMemcpyDeviceToHost, stream());
+  const std::size_t bytes = rows * static_cast<std::size_t>(width(wanted())) * sizeof(float);
+  return cudaMemcpyAsync(space_.logits.data(), data(wanted()), bytes, cudaMemcpyDeviceToHost, stream());
 }
 
 }  // namespace llminfer::cuda

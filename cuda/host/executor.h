@@ -64,6 +64,7 @@ class Executor {
     return std::get_if<OpType>(&program_.graph().ops[static_cast<std::size_t>(index_ + n)]);
   }
 
+  backend::ValueId wanted() const noexcept { return shape_.hidden ? program_.graph().hidden : program_.graph().logits; }
   std::int32_t width(backend::ValueId id) const noexcept {
     return program_.graph().values[static_cast<std::size_t>(id)].width;
   }

@@ -48,9 +48,13 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   if (graph.logits != backend::none) {
     plan.outputs = limits.outputs;
     plan.vocabulary = graph.values[static_cast<std::size_t>(graph.logits)].width;
-    const auto width = static_cast<std::uint64_t>(plan.vocabulary);
-    plan.logits_bytes = core::mul_or_fail(4 * width, static_cast<std::uint64_t>(limits.outputs), "bytes of logits",
-                                          ErrorCode::out_of_memory);
+  }
+  for (const backend::ValueId id : {graph.logits, graph.hidden}) {
+    if (id == backend::none) continue;
+    const auto width = static_cast<std::uint64_t>(graph.values[static_cast<std::size_t>(id)].width);
+    plan.logits_bytes =
+        std::max(plan.logits_bytes, core::mul_or_fail(4 * width, static_cast<std::uint64_t>(limits.outputs),
+                                                      "bytes of outputs", ErrorCode::out_of_memory));
   }
   return plan;
 }

@@ -24,7 +24,7 @@ struct WorkspacePlan {
   std::uint64_t block_sums = 0;
   std::uint64_t partials = 0;      ///< of attention, see kernels/attention_mma.h
   std::uint64_t bytes = 0;         ///< device memory without the step's
-  std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits for outputs that are reduced on the host
+  std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits or of hidden values, whichever are wider
   std::int32_t outputs = 0;        ///< rows
   std::int32_t vocabulary = 0;     ///< columns of logits, 0: the graph has none
   std::uint64_t total() const noexcept {

@@ -17,6 +17,11 @@ __global__ void __launch_bounds__(threads) embed_kernel(EmbedParams p) {
   float w[32];
   Format::unpack(p.weight + p.tokens[blockIdx.y] * p.row_bytes, k, n, w);
   float* out = p.out + static_cast<std::int64_t>(blockIdx.y) * p.width + k;
+  if (n == 32) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) out[i] = w[i] * p.scale;
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     if (i < n) out[i] = w[i] * p.scale;

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <cctype>
@@ -15,16 +16,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file that this code is in: the library, or a program with the library inside.
+/// The file that this code is in: the library, or a program with the library inside. The loader knows a program by the
+/// word that started it, which is no path to be looked up from here: the kernel knows better.
 fs::path own_file() {
   static constexpr char here = 0;
-  Dl_info info{};
-  if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) {
+  Dl_info own{}, program{};
+  if (dladdr(&here, &own) == 0 || own.dli_fname == nullptr) {
     core::fail(ErrorCode::not_found, "the library does not know its own file");
   }
+  // The kernel tells a program where its own headers are.
+  const auto* headers = reinterpret_cast<const void*>(getauxval(AT_PHDR));
+  const bool in_program = dladdr(headers, &program) != 0 && program.dli_fbase == own.dli_fbase;
   std::error_code error;
-  const fs::path file = fs::canonical(info.dli_fname, error);
-  return error ? fs::path(info.dli_fname) : file;
+  const fs::path file = fs::canonical(in_program ? "/proc/self/exe" : own.dli_fname, error);
+  if (error) core::fail(ErrorCode::not_found, "the library's own file {}: {}", own.dli_fname, error.message());
+  return file;
 }
 
 const Plugin& load(const fs::path& file) {

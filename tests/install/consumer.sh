@@ -7,6 +7,7 @@
 #   pkg-config     installed shared library by pkg-config
 #   pkg-config-static    the static library by pkg-config
 #   package        the .tar.gz that cpack makes
+#   cuda           the CUDA device's plug-in, beside the shared library and beside a program with the static one
 set -euo pipefail
 mode=$1 source=$2 build=$3 work=$4/$1 generator=$6
 export CXX=$5
@@ -18,6 +19,24 @@ install_components() {  # prefix component ...
   local prefix=$1 component
   shift
   for component; do cmake --install "$build" --component "$component" --prefix "$prefix" >"$work/install.log"; done
+}
+# Finds the plug-in where it was installed, or where the static program's build put it, when started by a path, by a name
+# and from elsewhere; and notices when it is gone.
+use_plugin() {  # static|shared
+  local place program=$work/build-$1/plugin_consumer
+  cmake -S "$source/tests/install/plugin" -B "$work/build-$1" -G "$generator" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    -DCONSUMER_COMPONENT="$1"
+  cmake --build "$work/build-$1"
+  if [ "$1" = static ]; then
+    place=$work/build-static/llminfer
+  else
+    place=$(dirname "$(find "$work/prefix" -name libllminfer_cuda.so)")
+  fi
+  "$program" "$place"
+  (cd "$work" && PATH=$(dirname "$program"):$PATH plugin_consumer "$place")
+  mv "$place/libllminfer_cuda.so" "$work/elsewhere.so"
+  if "$program" "$place"; then echo "a plug-in that is not there is found"; exit 1; fi
+  mv "$work/elsewhere.so" "$place/libllminfer_cuda.so"
 }
 build_consumer() {  # prefix option ...
   local prefix=$1
@@ -75,6 +94,12 @@ case $mode in
     tar -xzf "$work"/packages/*.tar.gz -C "$work/prefix" --strip-components=1
     build_consumer "$work/prefix"
     program=$work/build/consumer ;;
+  cuda)
+    install_components "$work/before" headers static shared shared_dev cuda
+    mv "$work/before" "$work/prefix"
+    use_plugin shared
+    use_plugin static
+    exit ;;
   *) echo "no mode $mode"; exit 2 ;;
 esac
 # An unoptimized build would take its time with a real model.

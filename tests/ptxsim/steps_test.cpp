@@ -129,14 +129,20 @@ class Run {
     }
     const std::int32_t columns = kind == backend::OutputKind::hidden ? width : vocabulary;
     std::vector<float> out(static_cast<std::size_t>(n * columns));
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(n * k));
+    std::vector<float> scores(ids.size()), sums(static_cast<std::size_t>(n));
     backend::StepOutputs to;
     to.kind = kind;
     to.values = out;
+    to.ids = ids;
+    to.scores = scores;
+    to.log_sum_exp = sums;
+    to.k = k;
     const backend::Status status =
         program_.run({tokens, positions, ranges, tables, outputs}, *kv_, *space_, to, stop_, profile);
     INFO((status.message != nullptr ? status.message : ""));
     CHECK(status.ok());
-    return out;
+    return kind == backend::OutputKind::arg_max || kind == backend::OutputKind::top_k ? scores : out;
   }
   std::vector<std::byte> cache() const {
     std::vector<std::byte> all;
@@ -150,6 +156,7 @@ class Run {
 
  private:
   static constexpr std::int32_t pages_each = 2, pages = 23;  // no multiple of 7
+  static constexpr std::int32_t k = 5;
   const backend::Program& program_;
   std::unique_ptr<backend::Workspace> space_;
   std::unique_ptr<backend::KvStorage> kv_;
@@ -161,8 +168,9 @@ struct Device {
   Device() {
     backend::CompileOptions options;
     options.limits = {36, sequences, sequences};
-    program = cuda::make_cuda_backend(0)->compile(the_case.graph, Weights(the_case), options).value();
+    program = backend->compile(the_case.graph, Weights(the_case), options).value();
   }
+  std::shared_ptr<backend::Backend> backend = cuda::make_cuda_backend(0);
   op_cases::OpCase the_case = decoder();
   std::shared_ptr<const backend::Program> program;
 };
@@ -200,19 +208,46 @@ TEST_CASE("recorded steps give the bits of single launches and write no other ca
 
 TEST_CASE("a replayed step costs one graph launch, one wait and no allocation") {
   const Device d;
-  Run run(*d.program);
-  run.step(sequences, 2, nullptr);
-  for (int i = 0; i < 2; ++i) run.step(3, 1, nullptr);
-  const CallCounts before = simulated_device().calls;
-  run.step(4, 1, nullptr);
-  const CallCounts after = simulated_device().calls;
-  CHECK(after.graph_launches - before.graph_launches == 1);
-  CHECK(after.blocking - before.blocking == 1);
-  CHECK(after.allocations == before.allocations);
-  CHECK(after.copies - before.copies == 2);
   // A layer: fragments of the norm, queries with keys and values, two rotations, cache, attention, fragments, output;
   // fragments of the norm, gate with up, fragments of the activation, down.
-  CHECK(after.launches - before.launches == 12 * layers + 6);
+  constexpr std::uint64_t whole = 12 * layers + 6, headless = whole - 2;
+  struct Kind {
+    backend::OutputKind kind;
+    std::uint64_t launches;
+  };
+  for (const Kind& k : {Kind{backend::OutputKind::logits, whole}, Kind{backend::OutputKind::hidden, headless},
+                        Kind{backend::OutputKind::arg_max, whole + 1}, Kind{backend::OutputKind::top_k, whole + 1}}) {
+    Run run(*d.program);
+    run.step(sequences, 2, nullptr);
+    for (const std::int32_t bucket : {1, 2, 4, 8, 9}) {
+      INFO("bucket " << bucket << ", output kind " << static_cast<int>(k.kind));
+      // The first use loads kernels, the second records: this is what warming up means.
+      for (int i = 0; i < 2; ++i) run.step(bucket, 1, nullptr, k.kind);
+      const CallCounts before = simulated_device().calls;
+      run.step(bucket, 1, nullptr, k.kind);
+      const CallCounts after = simulated_device().calls;
+      CHECK(after.graph_launches - before.graph_launches == 1);
+      CHECK(after.blocking - before.blocking == 1);
+      CHECK(after.allocations == before.allocations);
+      CHECK(after.copies - before.copies == 2);
+      CHECK(after.launches - before.launches == k.launches);
+    }
+  }
+  no_findings();
+}
+
+TEST_CASE("everything a device will hold is reserved before the first step") {
+  const Device d;
+  const std::shared_ptr<backend::Backend> backend = d.backend;
+  Run run(*d.program);
+  const std::uint64_t held = backend->memory_used();
+  const std::uint64_t allocations = simulated_device().calls.allocations;
+  run.step(sequences, 4, nullptr);
+  for (const std::int32_t bucket : {1, 3, 9}) {
+    for (int i = 0; i < 3; ++i) run.step(bucket, 1, nullptr, backend::OutputKind::top_k);
+  }
+  CHECK(backend->memory_used() == held);
+  CHECK(simulated_device().calls.allocations == allocations);
   no_findings();
 }
 

@@ -36,7 +36,7 @@ struct CallCounts {
   std::uint64_t launches = 0;
   std::uint64_t graph_launches = 0;
   std::uint64_t allocations = 0;  ///< cudaMalloc and its like, device and pinned host memory
-  std::uint64_t blocking = 0;     ///< calls that wait: synchronise, cudaMemcpy
+  std::uint64_t blocking = 0;     ///< calls that wait: synchronise, cudaMemcpy, copies of memory that is not pinned
   std::uint64_t copies = 0;
   std::uint64_t lane_instructions = 0;  ///< of all launches
   double seconds = 0;                   ///< that the interpreter took for them

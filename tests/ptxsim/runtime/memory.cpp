@@ -20,6 +20,15 @@ bool valid(const void* p, std::size_t bytes, bool device) {
   return !device || bytes == 0 || state().memory.contains(reinterpret_cast<std::uint64_t>(p), bytes);
 }
 
+bool pinned(const void* p, std::size_t bytes) {
+  const auto& all = state().host_memory;
+  auto it = all.upper_bound(const_cast<void*>(p));
+  if (it == all.begin()) return false;
+  --it;
+  const auto* first = static_cast<const std::byte*>(it->first);
+  return static_cast<const std::byte*>(p) + bytes <= first + it->second;
+}
+
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -75,6 +84,9 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const std::lock_guard lock(state().mutex);
+  // The real runtime takes its time for memory that it has to copy to pinned memory first.
+  const bool to_host = kind == cudaMemcpyDeviceToHost, from_host = kind == cudaMemcpyHostToDevice;
+  if ((to_host && !pinned(to, bytes)) || (from_host && !pinned(from, bytes))) ++state().device.calls.blocking;
   return copy(to, from, bytes, kind, stream);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
