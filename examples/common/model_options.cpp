@@ -33,6 +33,8 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--kv", options.kv, "Format of cached keys and values")
       ->check(CLI::IsMember({"automatic", "f32", "f16", "bf16", "q8_0", "q4_0"}))
       ->capture_default_str();
+  app.add_option("--weight-cache", options.weight_cache,
+                 "A file for the weights as the cpu packs them: written at the first start, mapped at later ones");
   app.add_flag("--progress", options.progress, "Show progress on standard error even if it is not a terminal");
 }
 
@@ -50,6 +52,7 @@ llminfer::LoadOptions load_options(const ModelOptions& options, const llminfer::
                                    llminfer::LoadOptions load) {
   load.devices = {device};
   load.k = load.v = kv_type(options.kv);
+  load.weight_cache = options.weight_cache;
   return load;
 }
 

@@ -15,10 +15,11 @@ struct ModelOptions {
   int threads = 0;
   std::string isa = "auto";
   std::string kv = "automatic";
+  std::string weight_cache{};
   bool progress = false;
 };
 
-/// MODEL, --device, --threads, --isa, --kv and --progress.
+/// MODEL, --device, --threads, --isa, --kv, --weight-cache and --progress.
 void add_model_options(CLI::App& app, ModelOptions& options);
 
 llminfer::Device open_device(const ModelOptions& options);

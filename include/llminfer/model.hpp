@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -17,6 +18,7 @@
 #include <llminfer/profile.hpp>
 #include <llminfer/sampling.hpp>
 #include <llminfer/tokenizer.hpp>
+#include <llminfer/weight_cache.hpp>
 #include <llminfer/weight_type.hpp>
 
 namespace llminfer {
@@ -33,6 +35,15 @@ struct LoadOptions {
                                                    ///< q8_0, q5_1, q5_0, q4_1 or q4_0
   bool map_file = false;  ///< map the file instead of reading it. A mapped file that somebody shortens while it loads
                           ///< kills the process (SIGBUS): only for files that nobody else writes
+  /// A file where the cpu device keeps the weights as it packed them (as many bytes as MemoryPlan::weights, about), so
+  /// that the next start maps it instead of packing again, and processes share its pages; these do not count in
+  /// Device::memory_used(). Empty: none. It serves every instruction set; it is written if it is absent, damaged, or
+  /// made of another model, another weight_type or by another version, and replaced at once, so that any number of
+  /// processes may load with it at a time. ModelInfo::weight_cache says what happened; a cache that cannot be written
+  /// is no error. Error invalid_argument: the path names something that is no such cache; it stays as it is. As with
+  /// map_file, somebody who shortens the file while it is in use kills the process: only for a folder that nobody else
+  /// writes to.
+  std::filesystem::path weight_cache{};
   std::function<void(double)> progress{};  ///< share of the weights loaded, 0 .. 1; called on the loading thread
 };
 
@@ -68,10 +79,11 @@ struct ModelInfo {
   KvType k = KvType::f16;                                            ///< in use
   KvType v = KvType::f16;                                            ///< in use
   std::vector<std::pair<WeightType, std::uint64_t>> weight_types{};  ///< bytes of each type in use, most bytes first
-  std::string chat_template{};       ///< source of the default template; empty: the file has none
-  SamplingOptions sampling{};        ///< what the file recommends; used only if passed to generate()
-  std::vector<Token> stop_tokens{};  ///< tokens that end a generation
-  MemoryPlan memory{};               ///< for a Session with default options
+  std::string chat_template{};                     ///< source of the default template; empty: the file has none
+  SamplingOptions sampling{};                      ///< what the file recommends; used only if passed to generate()
+  std::vector<Token> stop_tokens{};                ///< tokens that end a generation
+  MemoryPlan memory{};                             ///< for a Session with default options
+  WeightCache weight_cache = WeightCache::unused;  ///< what became of LoadOptions::weight_cache
 };
 
 /// A tensor of a model file.

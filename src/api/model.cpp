@@ -138,8 +138,10 @@ std::shared_ptr<const Model::Body> load(const ModelSource& source, const LoadOpt
   compile.limits = p.limits;
   compile.progress = options.progress;
   compile.stop = stop;
+  compile.weight_cache = options.weight_cache;
   const models::FileWeights weights(std::move(p.file), p.model.graph, std::move(p.model.tensors));
   body->program = body->device.backend()->compile(body->graph, weights, compile).value();
+  body->info.weight_cache = body->program->weight_cache();
   body->fingerprint = api::fingerprint(*body->graph, weights);
   return body;
 }

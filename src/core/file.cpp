@@ -99,6 +99,16 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+FileIdentity File::identity() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail_system("inspect", path_, errno);
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino),
+          static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
 void File::advise_dont_need([[maybe_unused]] std::uint64_t offset,
                             [[maybe_unused]] std::uint64_t bytes) const noexcept {
 #ifdef POSIX_FADV_DONTNEED
@@ -108,13 +118,21 @@ void File::advise_dont_need([[maybe_unused]] std::uint64_t offset,
 #endif
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const File file(path);
+MappedFile::MappedFile(const File& file) {
   const std::size_t length = cast_or_fail<std::size_t>(file.size(), "file size", ErrorCode::out_of_memory);
   if (length == 0) return;
   void* const mapping = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);
-  if (mapping == MAP_FAILED) fail_system("map", path, errno);
+  if (mapping == MAP_FAILED) fail_system("map", file.path(), errno);
   bytes_ = {static_cast<const std::byte*>(mapping), length};
+}
+
+void MappedFile::populate([[maybe_unused]] std::size_t offset, [[maybe_unused]] std::size_t bytes) const noexcept {
+#ifdef MADV_POPULATE_READ
+  const std::size_t page = 4096;  // rounding to less than the system's would only make the hint fail
+  const std::size_t begin = std::min(offset, bytes_.size()) / page * page,
+                    end = std::min(offset + bytes, bytes_.size());
+  if (begin < end) ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_POPULATE_READ);
+#endif
 }
 
 MappedFile::~MappedFile() {

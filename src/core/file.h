@@ -9,6 +9,16 @@
 
 namespace llminfer::core {
 
+/// Tells a file from another one, and from itself before somebody wrote to it, without reading it.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  ///< nanoseconds, of the system's clock
+  std::int64_t changed = 0;   ///< likewise: of the content or of what the system keeps about the file
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
 /// A regular file open for reading. Move-only. The const members may be called from several threads at a time.
 class File {
  public:
@@ -29,6 +39,9 @@ class File {
   /// if it shrank since), unavailable if the system cannot read; `out` is then unspecified.
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
 
+  /// As the file is now. Throws unavailable if the system does not tell.
+  FileIdentity identity() const;
+
   /// Tells the system that these bytes will not be read again soon, so that their pages need not stay in its cache.
   /// A hint: nothing happens where it is not understood.
   void advise_dont_need(std::uint64_t offset, std::uint64_t bytes) const noexcept;
@@ -47,7 +60,8 @@ class File {
 class MappedFile {
  public:
   /// Maps the whole file. Throws as File's constructor does; out_of_memory if there is no address space for it.
-  explicit MappedFile(const std::filesystem::path& path);
+  explicit MappedFile(const std::filesystem::path& path) : MappedFile(File(path)) {}
+  explicit MappedFile(const File& file);
   MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   MappedFile& operator=(MappedFile&& other) noexcept {
     std::swap(bytes_, other.bytes_);
@@ -56,6 +70,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
+
+  /// Brings these bytes of the file into memory, many pages at a time. A hint.
+  void populate(std::size_t offset, std::size_t bytes) const noexcept;
 
   /// Empty for an empty file. Valid as long as this object (or the one it was moved to).
   std::span<const std::byte> bytes() const noexcept { return bytes_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/fail.h"
+#include "core/fast_hash.h"
 #include "format/gguf.h"
 #include "format/hyper_keys.h"
 #include "format/parts.h"
@@ -11,6 +12,8 @@
 
 namespace llminfer::format {
 namespace {
+
+constexpr std::uint64_t hash_piece = std::uint64_t{1} << 20;
 
 // Roles in one order: file-wide first, then layer by layer.
 std::uint64_t sort_key(Role role, int layer, bool bias) noexcept {
@@ -159,6 +162,34 @@ std::span<const std::byte> ModelFile::mapped(const TensorInfo& tensor) const noe
   const std::span<const std::byte> all = body_->sources[static_cast<std::size_t>(tensor.part)]->mapping();
   if (all.empty()) return {};
   return all.subspan(static_cast<std::size_t>(tensor.offset), static_cast<std::size_t>(tensor.bytes));
+}
+
+std::optional<std::vector<core::FileIdentity>> ModelFile::identity() const {
+  std::vector<core::FileIdentity> parts;
+  for (const std::shared_ptr<const Source>& source : body_->sources) {
+    const std::optional<core::FileIdentity> part = source->identity();
+    if (!part) return std::nullopt;
+    parts.push_back(*part);
+  }
+  return parts;
+}
+
+std::uint64_t ModelFile::content_hash() const {
+  core::FastHasher hasher;
+  std::vector<std::byte> piece;
+  for (const std::shared_ptr<const Source>& source : body_->sources) {
+    hasher.update_value(source->size());
+    if (const std::span<const std::byte> all = source->mapping(); !all.empty()) {
+      hasher.update(all);
+      continue;
+    }
+    for (std::uint64_t at = 0; at < source->size(); at += piece.size()) {
+      piece.resize(static_cast<std::size_t>(std::min(hash_piece, source->size() - at)));
+      source->read_at(at, piece);
+      hasher.update(piece);
+    }
+  }
+  return hasher.finish();
 }
 
 }  // namespace llminfer::format

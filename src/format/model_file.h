@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/file.h"
 #include "format/hyper_parameters.h"
 #include "format/roles.h"
 #include "text/tokenizer_spec.h"
@@ -100,6 +101,12 @@ class ModelFile {
   void read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const;
   /// The tensor's bytes in place if the source is mapped or in memory, else empty.
   std::span<const std::byte> mapped(const TensorInfo& tensor) const noexcept;
+
+  /// What tells the parts from others, and from themselves before somebody wrote to them, without reading them: nothing
+  /// where they are no files.
+  std::optional<std::vector<core::FileIdentity>> identity() const;
+  /// A hash of all bytes of all parts, a megabyte at a time. Throws as read does.
+  std::uint64_t content_hash() const;
 
   struct Body;
 

@@ -17,6 +17,7 @@ class FileSource final : public Source {
     size_ = file_.size();
     name_ = printable_path(path);
   }
+  std::optional<core::FileIdentity> identity() const override { return file_.identity(); }
 
  private:
   void do_read(std::uint64_t offset, std::span<std::byte> out) const override { file_.read_at(offset, out); }
@@ -25,17 +26,19 @@ class FileSource final : public Source {
 
 class MappedSource final : public Source {
  public:
-  explicit MappedSource(const std::filesystem::path& path) : file_(path) {
-    mapping_ = file_.bytes();
+  explicit MappedSource(const std::filesystem::path& path) : file_(path), map_(file_) {
+    mapping_ = map_.bytes();
     size_ = mapping_.size();
     name_ = printable_path(path);
   }
+  std::optional<core::FileIdentity> identity() const override { return file_.identity(); }
 
  private:
   void do_read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (!out.empty()) std::memcpy(out.data(), mapping_.data() + offset, out.size());
   }
-  core::MappedFile file_;
+  core::File file_;
+  core::MappedFile map_;
 };
 
 class MemorySource final : public Source {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/file.h"
+
 namespace llminfer {
 inline namespace v0 {
 
@@ -43,6 +45,8 @@ class Source {
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
   /// All bytes if they can be addressed in place, else empty.
   std::span<const std::byte> mapping() const noexcept { return mapping_; }
+  /// Of a file, as it is now; else nothing. Throws as File::identity does.
+  virtual std::optional<core::FileIdentity> identity() const { return {}; }
 
  protected:
   std::uint64_t size_ = 0;

@@ -1,13 +1,17 @@
 #include "models/file_weights.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/fail.h"
+#include "core/fast_hash.h"
 #include "core/guard.h"
 #include "quant/type_table.h"
 
 namespace llminfer::models {
 namespace {
+
+constexpr std::chrono::seconds settling{2};  // file systems count time in steps of up to two seconds
 
 std::size_t row_bytes(WeightType type, std::size_t columns) {
   const WeightTypeInfo& info = describe(type);
@@ -19,6 +23,27 @@ std::size_t row_bytes(WeightType type, std::size_t columns) {
 Result<void> FileWeights::read_rows(backend::WeightId weight, std::int64_t first_row, std::int64_t count,
                                     std::span<std::byte> out) const {
   return core::guard("WeightReader::read_rows", [&] { read(weight, first_row, count, out); });
+}
+
+Result<backend::SourceIdentity> FileWeights::identity() const {
+  return core::guard("WeightReader::identity", [&]() -> backend::SourceIdentity {
+    const std::optional<std::vector<core::FileIdentity>> parts = file_.identity();
+    if (!parts) return {};
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const std::int64_t before = std::chrono::nanoseconds(now - settling).count();
+    backend::SourceIdentity identity{0, true};
+    core::FastHasher hasher;
+    for (const core::FileIdentity& part : *parts) {
+      hasher.update_value(part);
+      identity.settled = identity.settled && part.changed < before && part.modified < before;
+    }
+    identity.hash = std::max<std::uint64_t>(1, hasher.finish());
+    return identity;
+  });
+}
+
+Result<std::uint64_t> FileWeights::content_hash() const {
+  return core::guard("WeightReader::content_hash", [&] { return file_.content_hash(); });
 }
 
 void FileWeights::read(backend::WeightId weight, std::int64_t first_row, std::int64_t count,

@@ -19,6 +19,8 @@ class FileWeights final : public backend::WeightReader {
 
   Result<void> read_rows(backend::WeightId weight, std::int64_t first_row, std::int64_t count,
                          std::span<std::byte> out) const override;
+  Result<backend::SourceIdentity> identity() const override;
+  Result<std::uint64_t> content_hash() const override;
 
  private:
   void read(backend::WeightId weight, std::int64_t first_row, std::int64_t count, std::span<std::byte> out) const;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -19,13 +20,14 @@
 #include <llminfer/device_info.hpp>
 #include <llminfer/error.hpp>
 #include <llminfer/kv_type.hpp>
+#include <llminfer/weight_cache.hpp>
 
 namespace llminfer {
 inline namespace v0 {
 namespace backend {
 
 /// Raised with every change of these headers that an old plug-in would not survive.
-constexpr std::uint32_t interface_version = 2;
+constexpr std::uint32_t interface_version = 3;
 
 /// The largest step a caller will ask for. Fixed at compile.
 struct Limits {
@@ -47,6 +49,12 @@ struct MemoryNeeds {
   std::vector<std::uint64_t> page_bytes{};  ///< per state group: one page, all its layers, K and V
 };
 
+/// What tells where weights come from, without reading them.
+struct SourceIdentity {
+  std::uint64_t hash = 0;  ///< of the files' devices, inodes, sizes and times as they are now; 0: not to be had
+  bool settled = false;    ///< the last change is so long ago that a further one will show in the hash
+};
+
 /// Gives a device the bytes of the weights it asks for. (several threads)
 class WeightReader {
  public:
@@ -55,6 +63,12 @@ class WeightReader {
   /// index e * rows + r. `out` is exactly `count` rows long. Sync.
   virtual Result<void> read_rows(WeightId weight, std::int64_t first_row, std::int64_t count,
                                  std::span<std::byte> out) const = 0;
+  /// Equal hashes: nobody wrote to what the weights come from. Sync. Optional.
+  virtual Result<SourceIdentity> identity() const { return SourceIdentity{}; }
+  /// A hash of all bytes that the weights come from: reads them. Sync. Optional: Error unavailable, and no cache.
+  virtual Result<std::uint64_t> content_hash() const {
+    return Error{ErrorCode::unavailable, "these weights have no hash", "WeightReader::content_hash", 0, 0};
+  }
 };
 
 /// Pages of all state groups, in device memory. Calls are made by the owner of the pool, never during a run that uses
@@ -92,12 +106,16 @@ class Program {
   /// its tokens undefined and nothing else; the caller runs those tokens again. `profile` may be null.
   virtual Status run(const StepBatch& batch, KvStorage& kv, Workspace& workspace, const StepOutputs& outputs,
                      const StopFlag& stop, ProfileSink* profile) const noexcept = 0;
+  /// What became of CompileOptions::weight_cache. Optional.
+  virtual WeightCache weight_cache() const noexcept { return WeightCache::unused; }
 };
 
 struct CompileOptions {
   Limits limits{};
   std::function<void(double)> progress{};  ///< share done, 0 to 1; called on the calling thread; may be empty
   std::stop_token stop{};                  ///< compile returns Error cancelled soon after a request
+  std::filesystem::path weight_cache{};    ///< a file where the device may keep the weights in its own layout, to find
+                                           ///< them there at the next start; empty: none. See LoadOptions
 };
 
 /// A device. (any thread)

@@ -138,7 +138,7 @@ CpuProgram::CpuProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const bac
       logits_read_ = logits_read_ || (in == graph_->logits && in != backend::none);
     }
   }
-  arena_ = pack_weights(*graph_, weights_, reader, options, *engine_->pool, engine_->memory);
+  loaded_ = load_weights(*graph_, weights_, reader, options, *engine_->pool, engine_->memory);
 }
 
 Result<std::unique_ptr<backend::Workspace>> CpuProgram::workspace() const {

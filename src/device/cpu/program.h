@@ -11,6 +11,7 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/kv_storage.h"
 #include "device/cpu/schedule.h"
+#include "device/cpu/weight_cache.h"
 #include "device/cpu/weights.h"
 
 namespace llminfer::cpu {
@@ -75,6 +76,8 @@ class CpuProgram final : public backend::Program {
                       const backend::StepOutputs& outputs, const backend::StopFlag& stop,
                       backend::ProfileSink* profile) const noexcept override;
 
+  WeightCache weight_cache() const noexcept override { return loaded_.cache; }
+
   // For the executor.
   const Engine& engine() const noexcept { return *engine_; }
   const backend::Graph& graph() const noexcept { return *graph_; }
@@ -88,9 +91,9 @@ class CpuProgram final : public backend::Program {
   }
   /// A vector weight's values, null for none.
   const float* values(backend::WeightId id) const noexcept {
-    return id == backend::none ? nullptr : weight(id).values(arena_.data());
+    return id == backend::none ? nullptr : weight(id).values(arena());
   }
-  const std::byte* arena() const noexcept { return arena_.data(); }
+  const std::byte* arena() const noexcept { return loaded_.weights.data(); }
   bool logits_read() const noexcept { return logits_read_; }
 
  private:
@@ -100,7 +103,7 @@ class CpuProgram final : public backend::Program {
   Schedules schedules_;
   WeightPlan weights_;
   WorkspacePlan plan_;
-  core::Buffer arena_;
+  LoadedWeights loaded_;
   bool logits_read_ = false;  // by an op: then they must lie in the workspace
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <llminfer/error.hpp>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "core/new_file.h"
 
 using namespace llminfer;
 using namespace llminfer::core;
@@ -162,4 +164,52 @@ TEST_CASE("a mapped file shows the same bytes") {
   CHECK(std::string(reinterpret_cast<const char*>(moved.bytes().data()), content.size()) == content);
   CHECK(MappedFile(folder.write("empty", "")).bytes().empty());
   CHECK(File(folder.path() / "empty").size() == 0);
+}
+
+TEST_CASE("a new file appears whole, in place of the old one, or not at all") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("cache", "old");
+  const auto entries = [&] { return std::distance(std::filesystem::directory_iterator(folder.path()), {}); };
+  {
+    NewFile file(path);
+    file.append(std::as_bytes(std::span("new", 3)));
+    CHECK(entries() == 2);
+    CHECK(read_text(File(path), 0, 3) == "old");
+  }
+  CHECK(entries() == 1);  // nothing was committed
+  CHECK(read_text(File(path), 0, 3) == "old");
+  const File before(path);
+  {
+    NewFile one(path), other(path);  // two writers at a time
+    one.append(std::as_bytes(std::span("first", 5)));
+    other.append(std::as_bytes(std::span("sec", 3)));
+    other.append({});
+    other.append(std::as_bytes(std::span("ond", 3)));
+    one.commit();
+    CHECK(read_text(File(path), 0, 5) == "first");
+    other.commit();
+  }
+  CHECK(read_text(File(path), 0, 6) == "second");
+  CHECK(read_text(before, 0, 3) == "old");  // who had it open keeps it
+  CHECK(entries() == 1);
+  CHECK(error_of([&] { NewFile(folder.path() / "none" / "file"); }).code == ErrorCode::not_found);
+  CHECK(error_of([&] { NewFile(folder.path() / std::string(300, 'x')); }).code == ErrorCode::invalid_argument);
+  CHECK(error_of([&] { NewFile(std::string("a\0b", 3)); }).code == ErrorCode::invalid_argument);
+  std::filesystem::create_directory(folder.path() / "folder");
+  NewFile onto_folder(folder.path() / "folder");
+  CHECK(error_of([&] { onto_folder.commit(); }).code == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("an identity changes with the file's content, time or place") {
+  const TemporaryFolder folder;
+  const File file(folder.write("a", "text"));
+  const FileIdentity first = file.identity();
+  CHECK(first == file.identity());
+  CHECK(first.size == 4);
+  CHECK_FALSE(first == File(folder.write("b", "text")).identity());
+  std::ofstream(folder.path() / "a", std::ios::app) << "x";
+  CHECK(file.identity().size == 5);
+  std::filesystem::last_write_time(folder.path() / "a",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  CHECK(file.identity().modified < first.modified);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "core/fast_hash.h"
 
 using namespace llminfer::core;
 
@@ -87,4 +88,29 @@ TEST_CASE("keys, lengths and zero bytes all count") {
       CHECK(seen.insert(hash128(std::span<const std::byte>(zeros).first(length), keys)).second);
     }
   }
+}
+
+TEST_CASE("XXH64 of 0, 1, 2 ... (values from xxhsum), however the stream is cut") {
+  const struct {
+    std::size_t length;
+    std::uint64_t hash;
+  } known[] = {{0, 0xef46db3751d8e999u},  {1, 0xe934a84adb052768u},   {3, 0xe5c7bb4533bc65ddu},
+               {4, 0xffced8604453cc1eu},  {8, 0x884a173614b81b8du},   {31, 0xc346d2b59b4d8ee1u},
+               {32, 0xcbf59c5116ff32b4u}, {33, 0x0c535d1acafb8eadu},  {63, 0xe26aa9e2a95f8e4fu},
+               {64, 0xf7c67301db6713f0u}, {100, 0x6ac1e58032166597u}, {255, 0x0f7d97507caad693u}};
+  int wrong = 0;
+  for (const auto& [length, hash] : known) {
+    const std::vector<std::byte> bytes = counting_bytes(length);
+    CHECK(fast_hash(bytes) == hash);
+    const std::span<const std::byte> all = bytes;
+    for (std::size_t a = 0; a <= length; ++a) {
+      FastHasher hasher;
+      hasher.update(all.first(a / 2));
+      hasher.update(all.subspan(a / 2, a - a / 2));
+      hasher.update(all.subspan(a));
+      wrong += hasher.finish() == hash && hasher.finish() == hash ? 0 : 1;
+    }
+    CHECK(fast_hash(bytes, 1) != hash);
+  }
+  CHECK(wrong == 0);
 }
