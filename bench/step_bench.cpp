@@ -1,6 +1,7 @@
 // Steps of the CPU device on a real model, without the engine around them: tokens per second of prefill and decode, and
 // where the time goes, op by op.
-//   step_bench MODEL [prompt=512] [generate=64] [threads=0] [isa=auto] [rounds=3] [sequences=1]
+//   step_bench MODEL [prompt=512] [generate=64] [threads=0] [isa=auto] [rounds=3] [sequences=1] [chunk=prompt]
+// Prompts go in steps of `chunk` tokens; 0: none is computed, the cache of its tokens holds made-up numbers.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -77,6 +78,22 @@ class Bench {
     }
   }
 
+  /// All pages full of halves below 1, or of other small numbers.
+  void fill() {
+    for (std::size_t g = 0; g < graph_.states.size(); ++g) {
+      const auto group = static_cast<std::int32_t>(g);
+      std::vector<std::byte> page(kv_->page_bytes(group));
+      for (std::size_t i = 0; i < page.size(); ++i) page[i] = static_cast<std::byte>(i * 7919 >> 4 & 0x33U);
+      for (const auto& pages : pages_) {
+        for (const std::int32_t p : pages) kv_->write_page(group, p, page);
+      }
+    }
+  }
+
+  void prompt(int tokens, int chunk, backend::ProfileSink* profile) {
+    for (int at = 0; chunk > 0 && at < tokens; at += chunk) step(at, std::min(chunk, tokens - at), profile);
+  }
+
   void step(int start, int count, backend::ProfileSink* profile) {
     std::vector<Token> tokens;
     std::vector<std::int32_t> positions, rows;
@@ -130,27 +147,29 @@ double median(std::vector<double> values) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: step_bench MODEL [prompt] [generate] [threads] [isa] [rounds] [sequences]\n");
+    std::fprintf(stderr, "usage: step_bench MODEL [prompt] [generate] [threads] [isa] [rounds] [sequences] [chunk]\n");
     return 2;
   }
   const int prompt = argument(argc, argv, 2, 512), generate = argument(argc, argv, 3, 64);
   const int rounds = argument(argc, argv, 6, 3), sequences = argument(argc, argv, 7, 1);
+  const int chunk = argument(argc, argv, 8, prompt);
   try {
     const format::ModelFile file = format::ModelFile::open(ModelSource::file(argv[1]));
     const models::ModelGraph model = models::build_model(file, file.hyper_parameters(), {});
     const auto device = cpu::make_cpu_backend({argument(argc, argv, 4, 0), argc > 5 ? argv[5] : "auto"});
     backend::CompileOptions options;
-    options.limits = {std::max(prompt, 1) * sequences, sequences, sequences};
+    options.limits = {std::max(std::min(chunk, prompt), 1) * sequences, sequences, sequences};
     const double begin = seconds();
     const auto program =
         device->compile(model.graph, models::FileWeights(file, model.graph, model.tensors), options).value();
     std::printf("isa %s, %d threads, packed in %.3f s\n", device->info().isa.c_str(), device->info().threads,
                 seconds() - begin);
     Bench bench(program, *model.graph, prompt + generate + 1, sequences);
+    if (chunk == 0) bench.fill();
     std::vector<double> prefill, decode, prefill_cpu, decode_cpu;
     for (int r = 0; r < rounds; ++r) {
       double at = seconds(), cpu = cpu_seconds();
-      if (prompt > 0) bench.step(0, prompt, nullptr);
+      bench.prompt(prompt, chunk, nullptr);
       prefill.push_back(seconds() - at);
       prefill_cpu.push_back(cpu_seconds() - cpu);
       at = seconds();
@@ -164,7 +183,7 @@ int main(int argc, char** argv) {
     std::printf("decode %d x %d: %.1f tokens/s, %.1f per CPU second\n", sequences, generate,
                 sequences * generate / median(decode), sequences * generate / median(decode_cpu));
     Times one(*model.graph), many(*model.graph);
-    bench.step(0, prompt, &many);
+    bench.prompt(prompt, chunk, &many);
     for (int i = 0; i < generate; ++i) bench.step(prompt + i, 1, &one);
     std::printf("prefill by ops:\n");
     many.print();

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "device/common/reduce_outputs.h"
 #include "device/cpu/angles.h"
+#include "device/cpu/attention_phase.h"
 #include "device/cpu/route.h"
 
 namespace llminfer::cpu {
@@ -90,7 +91,7 @@ void Executor::run_phase(const Phase& phase, int thread, int threads) noexcept {
       }
       return;
     case PhaseKind::attention:
-      attention(phase, thread, threads);
+      AttentionPhase(*this, phase, thread, threads).work();
       return;
   }
 }
@@ -191,66 +192,6 @@ void Executor::moe_matmul(const backend::MoeMatMul& op, int thread, int threads)
     columns.out_rows = lists.pairs + first;
     const float* bias = op.bias != backend::none ? program_.values(op.bias) + e * weight.shape.rows : nullptr;
     multiply(kernels_, weight, program_.arena(), e, share.begin, share.end, columns, bias, scratch(thread));
-  }
-}
-
-/// Tasks are (sequence, tile of tokens, KV head, part of its query heads), dealt out in turn. The heads of a KV head
-/// stay together, sharing what is read, unless there would be fewer tasks than threads: a row's bits are its own.
-void Executor::attention(const Phase& phase, int thread, int threads) noexcept {
-  const auto& op = std::get<backend::PagedAttention>(op_at(program_, phase.first_op));
-  const backend::StateGroup& state = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
-  const CpuKvStorage::Group& group = kv_.group(op.slot.group);
-  const std::int32_t shared = op.heads / state.heads;
-  const std::int64_t tasks = std::int64_t{state.heads} * static_cast<std::int64_t>(batch_.sequences.size());
-  const std::int64_t parts = tokens_ == static_cast<std::int64_t>(batch_.sequences.size()) && tasks < threads
-                                 ? std::min<std::int64_t>(shared, (threads + tasks - 1) / tasks)
-                                 : 1;
-  const std::int32_t heads =
-      static_cast<std::int32_t>(std::min<std::int64_t>((shared + parts - 1) / parts, attention_rows));
-  const std::int32_t tile = std::max(1, attention_rows / heads);
-  AttentionTask task;
-  task.q_stride = std::int64_t{op.heads} * state.k_width;
-  task.out_stride = std::int64_t{op.heads} * state.v_width;
-  task.full = op.mode == backend::AttentionMode::full;
-  task.window = state.window;
-  task.scale = op.scale;
-  task.cap = op.cap;
-  task.storage = group.buffer.data();
-  task.page_bytes = group.shape.page_bytes;
-  task.k_type = kv_.format().k;
-  task.v_type = kv_.format().v;
-  task.k_width = state.k_width;
-  task.v_width = state.v_width;
-  task.scratch = reinterpret_cast<float*>(scratch(thread));
-  const float* sinks = program_.values(op.sinks);
-  int turn = 0;
-  for (std::size_t s = 0; s < batch_.sequences.size(); ++s) {
-    const backend::SequenceRange& range = batch_.sequences[s];
-    const std::size_t table = static_cast<std::size_t>(op.slot.group) * batch_.sequences.size() + s;
-    task.pages = batch_.page_tables[table].pages;
-    task.last = range.start + range.count - 1;
-    for (std::int32_t first = 0; first < range.count; first += tile) {
-      task.tokens = std::min(tile, range.count - first);
-      task.position = range.start + first;
-      for (std::int32_t h = 0; h < op.heads; h += task.heads) {
-        const std::int32_t kv_head = h / shared;
-        task.heads = std::min(heads, (kv_head + 1) * shared - h);
-        if (turn++ % threads != thread) continue;
-        task.q = value(op.q, range.first + first, thread) + std::int64_t{h} * state.k_width;
-        task.out = value(op.out, range.first + first, thread) + std::int64_t{h} * state.v_width;
-        task.sinks = sinks != nullptr ? sinks + h : nullptr;
-        const std::int64_t layer = op.slot.layer * group.shape.layer_bytes;
-        task.k_offset = layer + kv_head * group.shape.k_block;
-        task.v_offset = layer + state.heads * group.shape.k_block + kv_head * group.shape.v_block;
-        kernels_.attention(task);
-        if (phase.step_count == 0) continue;
-        for (std::int32_t t = 0; t < task.tokens; ++t) {
-          const std::int64_t begin = std::int64_t{h} * state.v_width;
-          quantize_columns(op.out, range.first + first + t, begin, begin + std::int64_t{task.heads} * state.v_width,
-                           thread);
-        }
-      }
-    }
   }
 }
 

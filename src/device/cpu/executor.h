@@ -27,6 +27,7 @@ class Executor {
   friend struct RowOp;
   friend struct ColumnOp;
   friend struct HeadOp;
+  friend class AttentionPhase;
 
   void work(int thread, int threads) noexcept;
   void profile_phase(const Phase& phase, std::int64_t start, std::int64_t worked) noexcept;
@@ -46,9 +47,8 @@ class Executor {
   void finish_heads(const Phase& phase, const HeadCut& cut, core::Share panels, int thread) noexcept;
   void head_steps(const Phase& phase, std::int32_t product, std::int32_t head, int thread) noexcept;
   void quantize_columns(backend::ValueId id, std::int64_t row, std::int64_t begin, std::int64_t end,
-                        int thread) noexcept;
+                        int thread) const noexcept;
   void moe_matmul(const backend::MoeMatMul& op, int thread, int threads) noexcept;
-  void attention(const Phase& phase, int thread, int threads) noexcept;
   void finish(int thread, int threads) noexcept;
   void merge_bests(std::int64_t row, int threads) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include <llminfer/kv_type.hpp>
@@ -62,9 +63,61 @@ struct AttentionTask {
   std::int32_t k_width = 0;
   std::int32_t v_width = 0;
   float* scratch = nullptr;  ///< attention_scratch() floats
+
+  /// A part of the keys: ranges [first_range, end_range) of attention_keys(). Then `states` gets what is found,
+  /// attention_state_floats() for each range, or for all together where it is the first part.
+  std::int32_t first_range = 0;
+  std::int32_t end_range = std::numeric_limits<std::int32_t>::max();
+  float* states = nullptr;
+
+  /// What the thread will read after this task: keys at `next_offset` of that page. -1: unknown.
+  std::int32_t next_page = -1;
+  std::int64_t next_offset = 0;
 };
 
 constexpr int attention_rows = 48;  ///< most tokens * heads of a task
+
+/// Of a query that sees `keys` keys: positions of a range, all of which share one softmax state. There are few ranges
+/// (attention_ranges), so that states find room, and of short contexts they are short, so that they can be shared out.
+constexpr std::int32_t attention_range(std::int32_t keys) noexcept {
+  std::int32_t range = 128;
+  while (keys > 32 * range) range *= 2;
+  return range;
+}
+constexpr std::int32_t attention_ranges = 33;  ///< most that a query sees, the first and the last in part
+
+/// Positions that the queries of a task see, [first, last], and how long a range is: equal for all of its tokens.
+struct AttentionKeys {
+  std::int32_t first = 0;
+  std::int32_t last = 0;
+  std::int32_t range = 0;
+};
+
+constexpr AttentionKeys attention_keys(const AttentionTask& t) noexcept {
+  AttentionKeys keys;
+  keys.last = t.full ? t.last : t.position + t.tokens - 1;
+  std::int32_t seen = keys.last + 1;
+  if (t.window > 0) {
+    keys.first = t.position - t.window + 1 > 0 ? t.position - t.window + 1 : 0;
+    seen = seen < t.window ? seen : t.window;
+  }
+  keys.range = attention_range(seen);
+  return keys;
+}
+
+/// What parts of a task left behind, in the order of keys.
+struct AttentionPart {
+  const float* at = nullptr;
+  std::int32_t states = 0;
+};
+
+/// Floats of a row of outputs inside the kernel.
+constexpr std::int32_t attention_stride(std::int32_t v_width) noexcept { return (v_width + 15) / 16 * 16; }
+
+/// Floats of one state of `rows` rows (tokens * heads).
+constexpr std::int64_t attention_state_floats(std::int32_t rows, std::int32_t v_width) noexcept {
+  return std::int64_t{rows} * (attention_stride(v_width) + 2);
+}
 
 /// Floats that a task of these widths needs.
 std::size_t attention_scratch(std::int32_t k_width, std::int32_t v_width) noexcept;
@@ -162,6 +215,8 @@ struct Kernels {
   void (*store_k)(const float* in, KvType type, std::byte* block, std::int32_t width, int token) = nullptr;
   void (*store_v)(const float* in, KvType type, std::byte* block, std::int32_t width, int token) = nullptr;
   void (*attention)(const AttentionTask& task) = nullptr;
+  /// The outputs of a task whose parts are all there.
+  void (*merge_attention)(const AttentionTask& task, const AttentionPart* parts, int count) = nullptr;
 };
 
 /// The table of that name, filled for this processor; "auto": the best that it can run. Throws invalid_argument for an

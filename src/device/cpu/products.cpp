@@ -175,7 +175,7 @@ void Executor::column_steps(const Phase& phase, std::int64_t begin, std::int64_t
 
 /// Columns [begin, end): multiples of 32.
 void Executor::quantize_columns(backend::ValueId id, std::int64_t row, std::int64_t begin, std::int64_t end,
-                                int thread) noexcept {
+                                int thread) const noexcept {
   const QuantRow to = quant(id, thread).row(row);
   const std::int64_t block = begin / 32;
   kernels_.quantize(value(id, row, thread) + begin, end - begin,

@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "core/guard.h"
 #include "device/common/batch_check.h"
+#include "device/cpu/attention_phase.h"
 #include "device/cpu/executor.h"
 #include "graph/check.h"
 #include "graph/op_io.h"
@@ -22,6 +23,7 @@ struct ScratchNeeds {
   const WeightPlan& weights;
   std::uint64_t room = 0;
   std::uint64_t lists = 0;
+  std::uint64_t states = 0;
 
   void matrix(backend::WeightId id) {
     const PlacedWeight& w = weights.weights[static_cast<std::size_t>(id)];
@@ -42,6 +44,7 @@ struct ScratchNeeds {
   void operator()(const backend::PagedAttention& op) {
     const backend::StateGroup& state = graph.states[static_cast<std::size_t>(op.slot.group)];
     room = std::max<std::uint64_t>(room, sizeof(float) * attention_scratch(state.k_width, state.v_width));
+    states = std::max(states, attention_state_bytes(op.heads / state.heads, state.v_width));
   }
   void operator()(const backend::MoeRoute& op) {
     room = std::max<std::uint64_t>(room, 2 * sizeof(float) * static_cast<std::uint64_t>(op.experts));
@@ -84,6 +87,11 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   }
   ScratchNeeds needs{graph, limits, weights};
   for (const backend::Op& op : graph.ops) std::visit([&](const auto& o) { needs(o); }, op);
+  plan.parts_at = plan.bytes;
+  plan.bytes += align(sizeof(std::uint32_t) * static_cast<std::uint64_t>(threads));
+  plan.states_at = plan.bytes;
+  plan.states_bytes = align(needs.states);
+  plan.bytes += plan.states_bytes * static_cast<std::uint64_t>(threads);
   plan.scratch_at = align(plan.bytes);
   plan.lists_at = align(needs.room);
   plan.scratch_bytes = plan.lists_at + align(needs.lists) + 128;

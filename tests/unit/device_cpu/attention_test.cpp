@@ -1,10 +1,11 @@
-// Paged attention of one KV head against plain double arithmetic, and equal bits however the queries are cut.
+// Paged attention of one KV head against plain double arithmetic, and equal bits however queries and keys are cut.
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "catch.h"
+#include "device/cpu/attention_share.h"
 #include "device/cpu/kernels.h"
 
 namespace llminfer::cpu::test {
@@ -63,30 +64,32 @@ class Case {
     std::vector<float> scratch(attention_scratch(s.k_width, s.v_width));
     for (int at = first; at < last; at += step) {
       AttentionTask t;
-      t.q_stride = std::int64_t{s.heads} * s.k_width;
-      t.out_stride = std::int64_t{s.heads} * s.v_width;
-      t.q = q.data() + at * t.q_stride;
+      fill_in(t, at, std::min(step, last - at), last, scratch.data());
       t.out = out.data() + at * t.out_stride;
-      t.tokens = std::min(step, last - at);
-      t.heads = s.heads;
-      t.position = at;
-      t.last = last - 1;
-      t.window = s.window;
-      t.scale = 0.125F;
-      t.cap = s.cap;
-      t.sinks = s.sinks ? sinks.data() : nullptr;
-      t.pages = pages_.data();
-      t.storage = storage_.data();
-      t.page_bytes = page_bytes_;
-      t.k_offset = 0;
-      t.v_offset = v_at_;
-      t.k_type = s.k;
-      t.v_type = s.v;
-      t.k_width = s.k_width;
-      t.v_width = s.v_width;
-      t.scratch = scratch.data();
       kernels_.attention(t);
     }
+    return out;
+  }
+
+  /// The query of one position, its keys in parts that begin at these ranges.
+  std::vector<float> run_parts(int position, const std::vector<int>& cuts) const {
+    std::vector<float> out(static_cast<std::size_t>(s.heads * s.v_width));
+    std::vector<float> scratch(attention_scratch(s.k_width, s.v_width), -1.0F);
+    AttentionTask t;
+    fill_in(t, position, 1, position + 1, scratch.data());
+    t.out = out.data();
+    std::vector<std::vector<float>> states;
+    std::vector<AttentionPart> parts;
+    for (std::size_t i = 0; i <= cuts.size(); ++i) {
+      if (i > 0) t.first_range = cuts[i - 1];
+      t.end_range = i < cuts.size() ? cuts[i] : attention_keys(t).last / attention_keys(t).range + 1;
+      const int count = i == 0 ? 1 : t.end_range - t.first_range;
+      states.emplace_back(static_cast<std::size_t>(count * attention_state_floats(s.heads, s.v_width)));
+      t.states = states.back().data();
+      kernels_.attention(t);
+      parts.push_back({t.states, count});
+    }
+    kernels_.merge_attention(t, parts.data(), static_cast<int>(parts.size()));
     return out;
   }
 
@@ -119,6 +122,30 @@ class Case {
   std::vector<float> k{}, v{}, q{}, sinks{};
 
  private:
+  void fill_in(AttentionTask& t, int at, int tokens, int last, float* scratch) const {
+    t.q_stride = std::int64_t{s.heads} * s.k_width;
+    t.out_stride = std::int64_t{s.heads} * s.v_width;
+    t.q = q.data() + at * t.q_stride;
+    t.tokens = tokens;
+    t.heads = s.heads;
+    t.position = at;
+    t.last = last - 1;
+    t.window = s.window;
+    t.scale = 0.125F;
+    t.cap = s.cap;
+    t.sinks = s.sinks ? sinks.data() : nullptr;
+    t.pages = pages_.data();
+    t.storage = storage_.data();
+    t.page_bytes = page_bytes_;
+    t.k_offset = 0;
+    t.v_offset = v_at_;
+    t.k_type = s.k;
+    t.v_type = s.v;
+    t.k_width = s.k_width;
+    t.v_width = s.v_width;
+    t.scratch = scratch;
+  }
+
   const Kernels& kernels_;
   std::int64_t v_at_ = 0, page_bytes_ = 0;
   std::vector<std::int32_t> pages_{};
@@ -223,6 +250,101 @@ TEST_CASE("attention bits do not depend on tiles, nor on the instruction set") {
     const std::size_t row = static_cast<std::size_t>(shape.heads * shape.v_width);
     REQUIRE(std::memcmp(plain.data() + static_cast<std::size_t>(from) * row,
                         truth.data() + static_cast<std::size_t>(from) * row, 30 * row * sizeof(float)) == 0);
+  }
+}
+
+TEST_CASE("attention in parts of the keys has the bits of the whole") {
+  const Kernels best = choose_kernels("auto"), portable = choose_kernels("portable");
+  for (const Shape& shape : shapes()) {
+    INFO("heads " << shape.heads << " keys " << shape.keys << " window " << shape.window << " " << to_string(shape.k));
+    const Case c(shape, best), plain(shape, portable);
+    const int position = shape.keys - 1;
+    const std::vector<float> all = c.run(position, shape.keys, 1);
+    const std::vector<float> whole(all.end() - shape.heads * shape.v_width, all.end());
+    const int first = shape.window > 0 ? (position - shape.window + 1) / 128 : 0, end = position / 128 + 1;
+    std::vector<int> every;
+    for (int range = first + 1; range < end; ++range) every.push_back(range);
+    REQUIRE(c.run_parts(position, every) == whole);
+    REQUIRE(plain.run_parts(position, every) == whole);
+    REQUIRE(c.run_parts(position, {}) == whole);
+    if (every.size() > 2) REQUIRE(c.run_parts(position, {every[0], every[2]}) == whole);
+  }
+}
+
+TEST_CASE("ranges are few, and grow with the keys that a query sees") {
+  for (int keys : {1, 127, 128, 129, 4095, 4096, 4097, 8192, 8193, 100000, 1 << 24}) {
+    const int range = attention_range(keys);
+    CHECK(range >= 128);
+    CHECK((range & (range - 1)) == 0);
+    for (int window : {0, 512, 5000}) {
+      AttentionTask t;
+      t.tokens = 1;
+      t.window = window;
+      t.position = t.last = keys - 1;
+      const AttentionKeys seen = attention_keys(t);
+      CHECK(seen.last == keys - 1);
+      CHECK(seen.last - seen.first + 1 == (window > 0 ? std::min(window, keys) : keys));
+      CHECK(seen.last / seen.range - seen.first / seen.range + 1 <= attention_ranges);
+    }
+  }
+  CHECK(attention_range(4096) == 128);
+  CHECK(attention_range(4097) == 256);
+}
+
+TEST_CASE("attention is shared out by keys: all of it, once, evenly") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    const int items = 1 + static_cast<int>(random() % 12), threads = 1 + static_cast<int>(random() % 9);
+    std::vector<AttentionKeys> list;
+    std::vector<int> rows;
+    std::int64_t total = 0, largest = 0;
+    for (int i = 0; i < items; ++i) {
+      AttentionTask t;
+      t.tokens = 1;
+      t.position = t.last = static_cast<int>(random() % 3000);
+      t.window = random() % 3 == 0 ? 700 : 0;
+      list.push_back(attention_keys(t));
+      rows.push_back(1 + static_cast<int>(random() % 8));
+      total += attention_weight(list.back(), rows.back());
+      largest = std::max(largest, std::int64_t{rows.back() + 8} * 128);
+    }
+    AttentionShares shares(total, threads);
+    std::vector<std::int64_t> work(static_cast<std::size_t>(threads), 0);
+    int last_thread = 0;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const AttentionKeys& keys = list[i];
+      const RangeParts parts = shares.next(keys, rows[i], false);
+      int at = keys.first / keys.range;
+      for (int p = 0; p < parts.count; ++p) {
+        const RangePart& part = parts.parts[static_cast<std::size_t>(p)];
+        REQUIRE(part.first == at);
+        REQUIRE(part.end > part.first);
+        REQUIRE(part.thread >= last_thread);
+        if (p > 0) REQUIRE(part.thread > last_thread);
+        last_thread = part.thread;
+        at = part.end;
+        const int from = std::max(keys.first, part.first * keys.range);
+        const int to = std::min(keys.last + 1, part.end * keys.range);
+        work[static_cast<std::size_t>(part.thread)] += std::int64_t{to - from} * (rows[i] + 8);
+      }
+      REQUIRE(at == keys.last / keys.range + 1);
+    }
+    REQUIRE(last_thread < threads);
+    // Each end of a share is off by at most half a range.
+    for (const std::int64_t w : work) REQUIRE(w <= total / threads + largest + 1);
+  }
+}
+
+TEST_CASE("attention that may not be cut goes to one thread whole") {
+  AttentionTask t;
+  t.tokens = 16;
+  t.position = 2000;
+  const AttentionKeys keys = attention_keys(t);
+  AttentionShares shares(3 * attention_weight(keys, 48), 2);
+  for (int i = 0; i < 3; ++i) {
+    const RangeParts parts = shares.next(keys, 48, true);
+    REQUIRE(parts.count == 1);
+    CHECK(parts.parts[0].thread == (i < 2 ? 0 : 1));
   }
 }
 

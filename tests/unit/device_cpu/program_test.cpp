@@ -317,6 +317,33 @@ TEST_CASE("bits do not depend on chunks, threads, instruction set or company") {
   }
 }
 
+TEST_CASE("bits of long contexts do not depend on threads nor on where queries are cut") {
+  const std::vector<Token> tokens = random_tokens(900, 24);
+  Spec spec;
+  spec.window = 300;
+  spec.cap = 20.0F;
+  spec.sinks = true;
+  spec.heads = 6;
+  for (int heads_kv : {1, 3}) {
+    spec.heads_kv = heads_kv;
+    const TestModel model(spec);
+    const std::vector<float> truth = Runner(cpu(1), model, 900, 1, KvType::f16).prompt(0, tokens, 900);
+    for (int threads : {2, 3, 7}) {
+      INFO(heads_kv << " KV heads, " << threads << " threads");
+      Runner runner(cpu(threads), model, 900, 2, KvType::f16);
+      std::vector<float> logits;
+      REQUIRE(runner.step({{1, 0, {tokens.begin(), tokens.begin() + 890}}}, logits).ok());
+      REQUIRE(runner.step({{0, 0, {tokens.begin(), tokens.begin() + 200}}}, logits).ok());
+      for (int at = 890; at < 900; ++at) {  // alone, and beside a shorter sequence
+        std::vector<Runner::Part> parts{{1, at, {tokens[static_cast<std::size_t>(at)]}}};
+        if (at % 2 == 0) parts.push_back({0, 200 + (at - 890) / 2, {7}});
+        REQUIRE(runner.step(parts, logits).ok());
+        REQUIRE(std::memcmp(logits.data(), truth.data() + at * 50, 50 * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("arg-max is the first of the best logits") {
   const std::vector<Token> tokens = random_tokens(40, 25);
   Spec spec;

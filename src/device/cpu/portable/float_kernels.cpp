@@ -6,8 +6,8 @@
 namespace llminfer::cpu {
 
 std::size_t attention_scratch(std::int32_t k_width, std::int32_t v_width) noexcept {
-  const std::size_t k = static_cast<std::size_t>(k_width), v = (static_cast<std::size_t>(v_width) + 15) / 16 * 16;
-  return attention_rows * (k + 128 + 2 * v + 4) + 32 * (k + v) + 16;
+  const std::size_t k = static_cast<std::size_t>(k_width), v = static_cast<std::size_t>(attention_stride(v_width));
+  return attention_rows * (k + 128 + 2 * v + 7) + 32 * k + 128 * v + 16;
 }
 
 namespace portable {

@@ -1,0 +1,204 @@
+// The attention kernel of the CPU device alone, every thread on KV heads of its own. Single tokens: GB/s of the cache
+// beside plain reading of as much memory. Prompts: GFLOPS beside the multiply-adds that the processor can do. Rounds
+// alternate; medians.
+//   attention_bench [isa=auto] [threads=0] [rounds=5] [megabytes=192] [all|decode|prefill]
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <llminfer/error.hpp>
+
+#include "core/cpu_info.h"
+#include "core/memory.h"
+#include "core/thread_pool.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/peak.h"
+#include "device/cpu/target.h"
+
+using namespace llminfer;
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Query heads that share a KV head, KV heads, width of heads.
+struct Model {
+  const char* name;
+  int shared, heads, width;
+};
+constexpr Model models[] = {
+    {"SmolLM2 135M", 3, 3, 64}, {"Qwen2.5 0.5B", 7, 2, 64}, {"Gemma 3 270M", 4, 1, 256}, {"Llama 3 8B", 4, 8, 128}};
+
+std::int64_t block_bytes(KvType type, int width) {
+  const std::int64_t groups = (width + 31) / 32;
+  return type == KvType::q8_0 ? groups * 34 * 32 : std::int64_t{64} * width;
+}
+
+class Bench {
+ public:
+  Bench(const cpu::Kernels& kernels, const cpu::PeakLoops& loops, int threads, int rounds, int megabytes)
+      : kernels_(kernels),
+        loops_(loops),
+        pool_(threads),
+        rounds_(rounds),
+        storage_bytes_(static_cast<std::size_t>(megabytes) << 20) {
+    storage_ = core::Buffer::make(std::make_shared<core::Memory>(0, true), storage_bytes_ + 4096);
+    std::mt19937 random(3);
+    auto* halves = reinterpret_cast<std::uint16_t*>(storage_.data());
+    for (std::size_t i = 0; i < storage_.size() / 2; ++i) {
+      halves[i] = static_cast<std::uint16_t>((random() & 0x83ffU) | 0x3400U);  // +-0.25 .. 0.5
+    }
+  }
+
+  /// One token after each number of tokens, with as many layers as fill the memory.
+  void decode(const Model& m, KvType type, int keys) {
+    const std::int64_t block = block_bytes(type, m.width), layer = 2 * block * m.heads;
+    keys = static_cast<int>(std::min<std::int64_t>(keys, static_cast<std::int64_t>(storage_bytes_) / layer * 32));
+    const std::int64_t pages = (keys + 31) / 32;
+    const std::int64_t layers = std::max<std::int64_t>(1, static_cast<std::int64_t>(storage_bytes_) / (layer * pages));
+    std::vector<std::int32_t> table(static_cast<std::size_t>(pages));
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>(i);
+    const std::int64_t all = std::min(static_cast<std::int64_t>(storage_bytes_), layers * layer * pages);
+    std::vector<double> ours, plain;
+    for (int r = 0; r < rounds_; ++r) {
+      ours.push_back(timed([&](int thread, int threads) {
+        std::vector<float> q(static_cast<std::size_t>(m.shared * m.width), 0.25F), out(q.size());
+        std::vector<float> scratch(cpu::attention_scratch(m.width, m.width));
+        cpu::AttentionTask t = task(m, type, scratch.data());
+        t.q = q.data();
+        t.out = out.data();
+        t.tokens = 1;
+        t.position = t.last = keys - 1;
+        t.pages = table.data();
+        t.page_bytes = layers * layer;
+        const core::Share share = core::share_of(layers * m.heads, thread, threads);
+        for (std::int64_t i = share.begin; i < share.end; ++i) {
+          t.k_offset = i / m.heads * layer + i % m.heads * block;
+          t.v_offset = t.k_offset + m.heads * block;
+          kernels_.attention(t);
+        }
+      }));
+      plain.push_back(timed([&](int thread, int threads) {
+        const core::Share share = core::share_of(all / 4096, thread, threads);
+        sum_ += loops_.read(storage_.data() + share.begin * 4096,
+                            static_cast<std::size_t>((share.end - share.begin) * 4096));
+      }));
+    }
+    const double rate = static_cast<double>(all) / median(ours) * 1e-9,
+                 read = static_cast<double>(all) / median(plain) * 1e-9;
+    std::printf("%-13s %-5s one token after %5d: %5.1f GB/s, %5.1f plain reading: %3.0f %%\n", m.name,
+                std::string(to_string(type)).c_str(), keys, rate, read, 100 * rate / read);
+  }
+
+  /// All tokens of one prompt over all KV heads of a layer, twice as many heads as threads at least.
+  void prefill(const Model& m, int tokens) {
+    const std::int64_t block = block_bytes(KvType::f16, m.width), pages = (tokens + 31) / 32;
+    std::vector<std::int32_t> table(static_cast<std::size_t>(pages));
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>(i);
+    const int tile = std::max(1, cpu::attention_rows / m.shared);
+    std::vector<double> ours, peak;
+    const int heads = pool_.threads();
+    for (int r = 0; r < rounds_; ++r) {
+      ours.push_back(timed([&](int thread, int) {
+        std::vector<float> q(static_cast<std::size_t>(tile * m.shared * m.width), 0.25F), out(q.size());
+        std::vector<float> scratch(cpu::attention_scratch(m.width, m.width));
+        cpu::AttentionTask t = task(m, KvType::f16, scratch.data());
+        t.q = q.data();
+        t.out = out.data();
+        t.pages = table.data();
+        t.page_bytes = 2 * block * heads;
+        t.k_offset = block * thread;
+        t.v_offset = block * (heads + thread);
+        for (int first = 0; first < tokens; first += tile) {
+          t.tokens = std::min(tile, tokens - first);
+          t.position = first;
+          t.last = tokens - 1;
+          kernels_.attention(t);
+        }
+      }));
+      constexpr std::int64_t loops = 1'000'000;
+      const double time = timed([&](int, int) { sum_ += static_cast<std::uint64_t>(loops_.f32(loops)); });
+      peak.push_back(static_cast<double>(loops * loops_.f32_ops) * heads / time);
+    }
+    const double work = 2.0 * m.shared * m.width * static_cast<double>(tokens) * (tokens + 1) * heads;
+    const double rate = work / median(ours);
+    std::printf("%-13s f16   prompt of %5d:     %5.1f GFLOPS, %5.1f peak: %3.0f %%\n", m.name, tokens, rate * 1e-9,
+                median(peak) * 1e-9, 100 * rate / median(peak));
+  }
+
+ private:
+  cpu::AttentionTask task(const Model& m, KvType type, float* scratch) const {
+    cpu::AttentionTask t;
+    t.heads = m.shared;
+    t.q_stride = t.out_stride = m.shared * m.width;
+    t.scale = 0.125F;
+    t.storage = storage_.data();
+    t.k_type = t.v_type = type;
+    t.k_width = t.v_width = m.width;
+    t.scratch = scratch;
+    return t;
+  }
+
+  double timed(const std::function<void(int, int)>& body) {
+    double start = 0, end = 0;
+    core::parallel(pool_, [&](int thread, int threads) noexcept {
+      pool_.barrier(thread);
+      if (thread == 0) start = now();
+      body(thread, threads);
+      pool_.barrier(thread);
+      if (thread == 0) end = now();
+    });
+    return end - start;
+  }
+
+  const cpu::Kernels& kernels_;
+  const cpu::PeakLoops& loops_;
+  core::ThreadPool pool_;
+  int rounds_;
+  std::size_t storage_bytes_;
+  core::Buffer storage_{};
+  std::atomic<std::uint64_t> sum_{0};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const cpu::Kernels kernels = cpu::choose_kernels(argc > 1 ? argv[1] : "auto");
+    const int wanted = argc > 2 ? std::atoi(argv[2]) : 0;
+    cpu::PeakLoops loops;
+    cpu::portable::add_peak_loops(loops);
+#if LLMINFER_CPU_X86
+    if (std::string_view(kernels.name) != "portable") cpu::avx2::add_peak_loops(loops);
+#endif
+    const int threads = wanted > 0 ? wanted : core::detect_cpu().cores.usable;
+    std::printf("%s, %d threads\n", kernels.name, threads);
+    Bench bench(kernels, loops, threads, argc > 3 ? std::atoi(argv[3]) : 5, argc > 4 ? std::atoi(argv[4]) : 192);
+    const std::string_view what = argc > 5 ? argv[5] : "all";
+    for (const Model& m : models) {
+      if (what == "prefill") break;
+      for (int keys : {512, 8192}) bench.decode(m, KvType::f16, keys);
+      bench.decode(m, KvType::q8_0, 8192);
+    }
+    for (const Model& m : models) {
+      if (what == "decode") break;
+      for (int tokens : {512, 4096}) bench.prefill(m, tokens);
+    }
+  } catch (const Exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
