@@ -35,14 +35,16 @@ def processor():
 
 
 class Ours:
-    """llminfer-bench; `isa` forces an instruction set."""
+    """llminfer-bench; `isa` forces an instruction set, `device` is where it runs."""
 
-    def __init__(self, path, isa):
+    def __init__(self, path, isa, device="cpu"):
         self.path, self.name, self.share = path, "llminfer" + (f" ({isa})" if isa else ""), []
         self.isa = ["--isa", isa] if isa else []
+        self.device = device
 
     def measure(self, options, model):
-        command = [self.path, model, "--threads", options.threads, "--rounds", 1, "--json", *self.isa]
+        where = ["--threads", options.threads] if self.device == "cpu" else ["--device", self.device]
+        command = [self.path, model, *where, "--rounds", 1, "--json", *self.isa]
         command += ["--prompt", options.prompt, "--generate", options.generate]
         if options.batch:
             command += ["--batch", ",".join(map(str, options.batch))]
@@ -52,7 +54,8 @@ class Ours:
             speeds[f"prefill {options.prompt}"] = report["prefill"]["tokens_per_s"]
         if options.generate:
             speeds[f"decode {options.generate}"] = report["decode"]["tokens_per_s"]
-            self.share.append(report["decode"]["bandwidth_share"])
+            if self.device == "cpu":
+                self.share.append(report["decode"]["bandwidth_share"])
         for entry in report.get("batch", []):
             speeds[f"{entry['sequences']} sequences"] = entry["tokens_per_s"]
         return speeds
@@ -66,7 +69,8 @@ class Peer:
 
     def measure(self, options, model):
         speeds = {}
-        common = ["-m", model, "-t", options.threads, "-fa", "on"]
+        layers = ["-ngl", 99] if options.device != "cpu" else []
+        common = ["-m", model, "-t", options.threads, "-fa", "on", *layers]
         for kind, tokens, flags in (("prefill", options.prompt, ["-p", options.prompt, "-n", 0]),
                                     ("decode", options.generate, ["-p", 0, "-n", options.generate])):
             if tokens:
@@ -75,7 +79,7 @@ class Peer:
         if options.batch:
             most = max(options.batch)
             lines = output_of([self.directory / "llama-batched-bench", "-m", model, "-t", options.threads, "-tb",
-                               options.threads, "-fa", "on", "-c", most * (options.batch_prompt + options.batch_generate),
+                               options.threads, "-fa", "on", *layers, "-c", most * (options.batch_prompt + options.batch_generate),
                                "-npp", options.batch_prompt, "-ntg", options.batch_generate, "-npl",
                                ",".join(map(str, options.batch)), "--output-format", "jsonl"])
             for line in lines.splitlines():
@@ -100,6 +104,10 @@ def compare(options, runners, model):
         cells = [f"{ours:.1f}"] + [f"{x:.1f}" if x else "-" for x in theirs]
         cells += [f"**{ours / x:.2f} x**" if x else "-" for x in theirs]
         print(f"| {key} | " + " | ".join(cells) + " |")
+    if options.json:
+        known = json.loads(options.json.read_text()) if options.json.exists() else {}
+        known[model.name] = {runner.name: median for runner, median in zip(runners, medians)}
+        options.json.write_text(json.dumps(known, indent=1) + "\n")
     if runners[0].share:
         print(f"\nShare of the read bandwidth measured in the same run, decode: {statistics.median(runners[0].share):.0%}")
         runners[0].share.clear()
@@ -111,6 +119,9 @@ def main():
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--ours", required=True, help="llminfer-bench")
     parser.add_argument("--isa", default="", help="of ours: avx2, avxvnni, avx512, portable")
+    parser.add_argument("--device", default="cpu", help="of ours: cpu, or cuda or the file of a plug-in, and the peers "
+                        "then have all layers on the GPU")
+    parser.add_argument("--json", type=pathlib.Path, help="write the medians there as well")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=DIR")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
@@ -121,7 +132,7 @@ def main():
     parser.add_argument("--batch-generate", type=int, default=64, help="likewise 64")
     options = parser.parse_args()
     options.batch = [int(n) for n in options.batch.split(",") if n]
-    runners = [Ours(options.ours, options.isa)] + [Peer(*peer.split("=", 1)) for peer in options.peer]
+    runners = [Ours(options.ours, options.isa, options.device)] + [Peer(*peer.split("=", 1)) for peer in options.peer]
     print(f"{processor()}, {options.threads} threads, medians of {options.rounds} alternating rounds\n")
     for model in options.models:
         compare(options, runners, model)

@@ -3,6 +3,7 @@
 #include "core/fail.h"
 #include "core/guard.h"
 #include "graph/check.h"
+#include "host/ceilings.h"
 #include "host/kv_storage.h"
 #include "host/program.h"
 
@@ -48,6 +49,14 @@ class CudaBackend final : public backend::Backend {
     return core::guard("compile", [&]() -> std::shared_ptr<const backend::Program> {
       if (graph == nullptr) core::fail(ErrorCode::invalid_argument, "graph: null");
       return std::make_shared<const CudaProgram>(engine_, std::move(graph), weights, options);
+    });
+  }
+
+  Result<Ceilings> ceilings(double seconds) const override {
+    return core::guard("ceilings", [&] {
+      CeilingsPlan plan;
+      plan.seconds = seconds;
+      return measure_ceilings(engine_, plan);
     });
   }
 

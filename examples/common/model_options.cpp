@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <llminfer/backend/plugin.hpp>
 
 #include "program.h"
 #include "progress.h"
@@ -23,8 +24,7 @@ llminfer::KvType kv_type(const std::string& name) {
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("model", options.path, "Model file (GGUF)")->required();
-  app.add_option("--device", options.device, "Where it runs: cpu or reference")
-      ->check(CLI::IsMember({"cpu", "reference"}))
+  app.add_option("--device", options.device, "Where it runs: cpu, reference, cuda, or the file of a plug-in")
       ->capture_default_str();
   app.add_option("--threads", options.threads, "Threads of the cpu; 0: the cores this process may use")
       ->check(CLI::Range(0, 1024))
@@ -45,7 +45,12 @@ llminfer::Device open_device(const ModelOptions& options) {
   if (options.threads > 1 || options.isa != "auto") {
     throw UsageError("--threads and --isa are options of --device cpu");
   }
-  return llminfer::Device::reference().value();
+  if (options.device == "reference") return llminfer::Device::reference().value();
+  // A word is a plug-in installed with the library, anything with a slash a file.
+  const bool file = options.device.find('/') != std::string::npos;
+  const std::filesystem::path plugin =
+      file ? std::filesystem::path(options.device) : llminfer::backend::find_plugin(options.device).value();
+  return llminfer::Device::wrap(llminfer::backend::open_plugin(plugin).value()).value();
 }
 
 llminfer::LoadOptions load_options(const ModelOptions& options, const llminfer::Device& device,

@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <functional>
+
+#include "commands.h"
+#include "host/ceilings.h"
+#include "host/repack.h"
+#include "host/timer.h"
+#include "kernels/attention_mma.h"
+#include "kernels/matmul_quant.h"
+#include "llminfer/weight_type.hpp"
+
+namespace gpu_check {
+namespace {
+
+using namespace llminfer;        // NOLINT(google-build-using-namespace): a program
+using namespace llminfer::cuda;  // NOLINT(google-build-using-namespace)
+
+using Shared = std::shared_ptr<Engine>;
+
+constexpr WeightType types[] = {WeightType::q4_0,  WeightType::q4_1, WeightType::q5_0,   WeightType::q5_1,
+                                WeightType::q8_0,  WeightType::q2_k, WeightType::q3_k,   WeightType::q4_k,
+                                WeightType::q5_k,  WeightType::q6_k, WeightType::iq4_nl, WeightType::iq4_xs,
+                                WeightType::mxfp4, WeightType::f16,  WeightType::bf16};
+
+/// Memory whose contents do not matter for the time, but are no NaN: 0x11 in every byte.
+Memory filled(const Shared& engine, std::int64_t bytes) {
+  Memory m(engine, Memory::Kind::device, static_cast<std::uint64_t>(bytes));
+  check(cudaMemsetAsync(m.data(), 0x11, m.size(), engine->stream()), "filling");
+  return m;
+}
+
+double median_seconds(const Shared& engine, int samples, const std::function<cudaError_t()>& work) {
+  Timer timer(engine);
+  check(work(), "warming up");
+  std::vector<double> all;
+  for (int i = 0; i < samples; ++i) all.push_back(timer.seconds_of(work));
+  std::nth_element(all.begin(), all.begin() + samples / 2, all.end());
+  return all[static_cast<std::size_t>(samples / 2)];
+}
+
+struct ProductShape {
+  WeightType type;
+  std::int64_t columns_in, columns_out;
+  int rows;
+};
+
+/// Weights in several places, together larger than any cache, that launches take in turn.
+class Product {
+ public:
+  Product(const Shared& engine, const ProductShape& s, std::int64_t rotate)
+      : engine_(engine),
+        layout_(fragment_layout(s.type, s.columns_out, s.columns_in)),
+        copies_(static_cast<int>(rotate / layout_.bytes) + 1),
+        stride_((layout_.bytes + 255) / 256 * 256),
+        weights_(filled(engine, stride_ * copies_)),
+        out_(filled(engine, 4 * s.columns_out * s.rows)),
+        in_(filled(engine, 4 * s.columns_in * s.rows)) {
+    fragments_.rows = s.rows;
+    fragments_.columns = static_cast<std::int32_t>(s.columns_in);
+    fragments_.blocks = static_cast<std::int32_t>(fragment_blocks(s.columns_in));
+    places_[0] = filled(engine, fragments_bytes(s.rows, fragments_.blocks));
+    places_[1] = filled(engine, 4 * (s.rows + 8));
+    places_[2] = filled(engine, 4 * block_sum_floats(s.rows, fragments_.blocks));
+    fragments_.in = in_.at<float>(0);
+    fragments_.fragments = places_[0].at<std::uint16_t>(0);
+    fragments_.scales = places_[1].at<float>(0);
+    fragments_.block_sums = places_[2].at<float>(0);
+    check(launch(fragments_, engine->stream()), "fragments");
+    params_.targets[0].out = out_.at<float>(0);
+    params_.targets[0].columns_out = static_cast<std::int32_t>(s.columns_out);
+    params_.fragments = fragments_.fragments;
+    params_.row_scales = fragments_.scales;
+    params_.block_sums = fragments_.block_sums;
+    params_.rows = s.rows;
+    params_.chunks = static_cast<std::int32_t>(layout_.chunks);
+    params_.blocks = static_cast<std::int32_t>(layout_.blocks);
+    params_.in_blocks = fragments_.blocks;
+    params_.type = s.type;
+  }
+  int copies() const { return copies_; }
+  std::int64_t weight_bytes() const { return layout_.bytes; }
+
+  cudaError_t run_all() {
+    for (int n = 0; n < copies_; ++n) {
+      std::uint8_t* w = weights_.data() + stride_ * n;
+      params_.targets[0].levels = w;
+      params_.targets[0].high = w + layout_.high_at;
+      params_.targets[0].scales = w + layout_.scales_at;
+      if (const cudaError_t e = launch(params_, engine_->stream()); e != cudaSuccess) return e;
+    }
+    return cudaSuccess;
+  }
+
+ private:
+  Shared engine_;
+  FragmentLayout layout_;
+  int copies_;
+  std::int64_t stride_;
+  Memory weights_, out_, in_;
+  Memory places_[3]{};
+  FragmentsParams fragments_{};
+  MatMulQuantParams params_{};
+};
+
+Json product_row(const Shared& engine, const ProductShape& s, const Options& options) {
+  Product p(engine, s, options.tiny ? 0 : std::int64_t{256} << 20);
+  const double seconds = median_seconds(engine, options.samples, [&] { return p.run_all(); }) / p.copies();
+  const double bytes = static_cast<double>(p.weight_bytes()) + 2.0 * s.rows * static_cast<double>(s.columns_in) +
+                       4.0 * s.rows * static_cast<double>(s.columns_out);
+  const double operations = 2.0 * s.rows * static_cast<double>(s.columns_in * s.columns_out);
+  Json row = {{"type", std::string(describe(s.type).name)},
+              {"columns", s.columns_in},
+              {"out", s.columns_out},
+              {"rows", s.rows},
+              {"microseconds", 1e6 * seconds},
+              {"bytes_per_s", bytes / seconds},
+              {"operations_per_s", operations / seconds}};
+  if (options.copy > 0) row["share_of_copy"] = bytes / seconds / options.copy;
+  if (options.tensor > 0) row["share_of_tensor"] = operations / seconds / options.tensor;
+  return row;
+}
+
+/// The numbers of a step in which each sequence has one token behind `context` others.
+struct Step {
+  Step(const Shared& engine, int sequences, int context) {
+    const int pages_each = (context + kv_page) / kv_page;
+    std::vector<std::int32_t> words;
+    const auto add = [&](auto value_of, int n) {
+      const std::size_t at = words.size();
+      for (int i = 0; i < n; ++i) words.push_back(value_of(i));
+      return at;
+    };
+    const std::size_t positions = add([&](int) { return context; }, sequences);
+    const std::size_t of = add([](int i) { return i; }, sequences);
+    const std::size_t pages_at = add([&](int i) { return i * pages_each; }, sequences);
+    const std::size_t longest = add([&](int) { return context + 1; }, 1);
+    pages = sequences * pages_each;
+    const std::size_t numbers = add([](int i) { return i; }, pages);
+    memory = Memory(engine, Memory::Kind::device, 4 * words.size());
+    check(cudaMemcpy(memory.data(), words.data(), 4 * words.size(), cudaMemcpyHostToDevice), "copying a step");
+    step.positions = step.last = memory.at<std::int32_t>(4 * positions);
+    step.sequence_of = memory.at<std::int32_t>(4 * of);
+    step.pages_at = memory.at<std::int32_t>(4 * pages_at);
+    step.longest = memory.at<std::int32_t>(4 * longest);
+    step.pages = memory.at<std::int32_t>(4 * numbers);
+  }
+  int pages = 0;
+  Memory memory{};
+  KvStep step{};
+};
+
+Json attention_row(const Shared& engine, int width, int group, int sequences, int context, const Options& options) {
+  constexpr int kv_heads = 8;
+  const int heads = kv_heads * group;
+  const Step step(engine, sequences, context);
+  const std::int64_t block = kv_block_bytes(KvType::f16, width), page = 2 * kv_heads * block;
+  const Memory cache = filled(engine, page * step.pages);
+  const Memory q = filled(engine, std::int64_t{4} * sequences * heads * width);
+  const Memory out = filled(engine, std::int64_t{4} * sequences * heads * width);
+  const Memory partials = filled(engine, 4 * attention_partial_floats(sequences, context + 1, heads, width) + 16);
+  AttentionParams p;
+  p.q = q.at<float>(0);
+  p.out = out.at<float>(0);
+  p.k = {cache.data(), page, 0, block, width, KvType::f16};
+  p.v = {cache.data(), page, kv_heads * block, block, width, KvType::f16};
+  p.step = step.step;
+  p.tokens = sequences;
+  p.heads = heads;
+  p.kv_heads = kv_heads;
+  p.scale = 0.125F;
+  const std::int32_t ranges = attention_ranges(p.tokens, context + 1);
+  const double seconds = median_seconds(engine, options.samples, [&] {
+    return launch_attention_mma(p, ranges, partials.at<float>(0), engine->stream());
+  });
+  const double bytes = 4.0 * kv_heads * width * (context + 1.0) * sequences;
+  Json row = {{"head", width},
+              {"group", group},
+              {"sequences", sequences},
+              {"context", context},
+              {"microseconds", 1e6 * seconds},
+              {"bytes_per_s", bytes / seconds}};
+  if (options.copy > 0) row["share_of_copy"] = bytes / seconds / options.copy;
+  return row;
+}
+
+}  // namespace
+
+bool ceilings(const Shared& engine, const Options& options, Json& out) {
+  CeilingsPlan plan;
+  plan.seconds = options.seconds;
+  if (options.tiny) plan = {std::uint64_t{1} << 16, 2, 0, 2};
+  const Ceilings c = measure_ceilings(engine, plan);
+  const ThreadCeilings& all = c.all();
+  const auto rate = [](const MeasuredRate& r) { return Json{{"best", r.best}, {"spread", r.spread}}; };
+  out = {{"read_bytes_per_s", rate(all.read)},
+         {"copy_bytes_per_s", rate(all.copy)},
+         {"bf16_operations_per_s", rate(all.bf16)},
+         {"busy", c.busy}};
+  return all.read.best > 0 && all.copy.best > 0 && all.bf16.best > 0;
+}
+
+bool products(const Shared& engine, const Options& options, Json& out) {
+  std::vector<int> rows = options.rows;
+  if (rows.empty()) rows = options.tiny ? std::vector<int>{1, 8} : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 512};
+  const std::vector<std::pair<std::int64_t, std::int64_t>> shapes =
+      options.tiny ? std::vector<std::pair<std::int64_t, std::int64_t>>{{512, 64}}
+                   : std::vector<std::pair<std::int64_t, std::int64_t>>{{2048, 2048}, {4096, 14336}, {14336, 4096}};
+  Json list = Json::array(), without = Json::array();
+  for (const WeightType type : types) {
+    const std::string name(describe(type).name);
+    if (name.find(options.filter) == std::string::npos) continue;
+    if (!has_fragments(type)) {
+      without.push_back(name);
+      continue;
+    }
+    for (const auto& [columns, wide] : shapes) {
+      for (const int r : rows) list.push_back(product_row(engine, {type, columns, wide, r}, options));
+    }
+  }
+  out = {{"products", list}, {"types_without_tensor_cores", without}};
+  return !list.empty();
+}
+
+bool attention(const Shared& engine, const Options& options, Json& out) {
+  Json list = Json::array();
+  for (const int width : {64, 128, 256}) {
+    for (const int sequences : {1, 8, 32}) {
+      for (const int context : options.tiny ? std::vector<int>{40} : std::vector<int>{1024, 8192, 32768}) {
+        if (options.tiny && (sequences > 1 || width > 128)) continue;
+        if (std::int64_t{width} * sequences * context > std::int64_t{128} * 32 * 8192) continue;
+        list.push_back(attention_row(engine, width, 4, sequences, context, options));
+      }
+    }
+  }
+  out = {{"attention", list}};
+  return true;
+}
+
+}  // namespace gpu_check
