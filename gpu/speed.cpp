@@ -61,19 +61,26 @@ class Product {
     places_[0] = filled(engine, fragments_bytes(s.rows, fragments_.blocks));
     places_[1] = filled(engine, 4 * (s.rows + 8));
     places_[2] = filled(engine, 4 * block_sum_floats(s.rows, fragments_.blocks));
+    places_[3] = filled(engine, fragments_bytes(s.rows, fragments_.blocks));
+    partials_ = filled(engine, 4 * matmul_partial_floats(s.rows));
+    counters_ = filled(engine, 4 * matmul_counters);
+    check(cudaMemsetAsync(counters_.data(), 0, 4 * matmul_counters, engine->stream()), "counters");
     fragments_.in = in_.at<float>(0);
     fragments_.fragments = places_[0].at<std::uint16_t>(0);
+    if (s.type == WeightType::f16 || s.type == WeightType::bf16) fragments_.rest = places_[3].at<std::uint16_t>(0);
     fragments_.scales = places_[1].at<float>(0);
     fragments_.block_sums = places_[2].at<float>(0);
     check(launch(fragments_, engine->stream()), "fragments");
     params_.targets[0].out = out_.at<float>(0);
     params_.targets[0].columns_out = static_cast<std::int32_t>(s.columns_out);
     params_.fragments = fragments_.fragments;
+    params_.rest = fragments_.rest;
+    params_.partials = partials_.at<float>(0);
+    params_.counters = counters_.at<unsigned>(0);
     params_.row_scales = fragments_.scales;
     params_.block_sums = fragments_.block_sums;
     params_.rows = s.rows;
     params_.chunks = static_cast<std::int32_t>(layout_.chunks);
-    params_.blocks = static_cast<std::int32_t>(layout_.blocks);
     params_.in_blocks = fragments_.blocks;
     params_.type = s.type;
   }
@@ -83,9 +90,7 @@ class Product {
   cudaError_t run_all() {
     for (int n = 0; n < copies_; ++n) {
       std::uint8_t* w = weights_.data() + stride_ * n;
-      params_.targets[0].levels = w;
-      params_.targets[0].high = w + layout_.high_at;
-      params_.targets[0].scales = w + layout_.scales_at;
+      params_.targets[0].weight = w;
       if (const cudaError_t e = launch(params_, engine_->stream()); e != cudaSuccess) return e;
     }
     return cudaSuccess;
@@ -97,7 +102,8 @@ class Product {
   int copies_;
   std::int64_t stride_;
   Memory weights_, out_, in_;
-  Memory places_[3]{};
+  Memory places_[4]{};
+  Memory partials_{}, counters_{};
   FragmentsParams fragments_{};
   MatMulQuantParams params_{};
 };

@@ -30,21 +30,24 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   for (std::size_t id = 0; id < graph.weights.size(); ++id) {
     if (weights.weights[id].form != WeightForm::fragments) continue;
     const backend::Weight& w = graph.weights[id];
+    plan.rests = plan.rests || w.type == WeightType::f16 || w.type == WeightType::bf16;
     fragments = std::max(fragments, fragments_bytes(rows, fragment_blocks(w.columns)));
     sums = std::max(sums, block_sum_floats(rows, fragment_blocks(w.columns)));
   }
   plan.fragments = align(plan.values.total);
-  plan.row_scales = plan.fragments + align(static_cast<std::uint64_t>(fragments));
+  plan.rest = plan.fragments + align(static_cast<std::uint64_t>(fragments));
+  plan.row_scales = plan.rest + (plan.rests ? align(static_cast<std::uint64_t>(fragments)) : 0);
   plan.block_sums = plan.row_scales + (fragments > 0 ? align(4 * static_cast<std::uint64_t>(rows + 8)) : 0);
   plan.partials = plan.block_sums + align(4 * static_cast<std::uint64_t>(sums));
-  std::int64_t partials = 0;
+  std::int64_t partials = fragments > 0 ? matmul_partial_floats(rows) : 0;
   for (const backend::Op& op : graph.ops) {
     const auto* a = std::get_if<backend::PagedAttention>(&op);
     if (a == nullptr) continue;
     const std::int32_t width = graph.states[static_cast<std::size_t>(a->slot.group)].v_width;
     partials = std::max(partials, attention_partial_floats(limits.tokens, graph.context, a->heads, width));
   }
-  plan.bytes = plan.partials + align(4 * static_cast<std::uint64_t>(partials));
+  plan.counters = plan.partials + align(4 * static_cast<std::uint64_t>(partials));
+  plan.bytes = plan.counters + (fragments > 0 ? 4 * matmul_counters : 0);
   if (graph.logits != backend::none) {
     plan.outputs = limits.outputs;
     plan.vocabulary = graph.values[static_cast<std::size_t>(graph.logits)].width;
@@ -112,7 +115,12 @@ void CudaProgram::upload_tables() {
 
 Result<std::unique_ptr<backend::Workspace>> CudaProgram::workspace() const {
   return core::guard("workspace", [&]() -> std::unique_ptr<backend::Workspace> {
-    return std::make_unique<CudaWorkspace>(this, engine_, plan_);
+    auto space = std::make_unique<CudaWorkspace>(this, engine_, plan_);
+    if (plan_.bytes > plan_.counters) {
+      check(cudaMemsetAsync(space->memory.data() + plan_.counters, 0, plan_.bytes - plan_.counters, engine_->stream()),
+            "clearing counters");
+    }
+    return space;
   });
 }
 

@@ -20,9 +20,12 @@ struct WorkspacePlan {
   graph::MemoryPlan values{};   ///< activations come first
   StepLayout step{};            ///< memory of its own
   std::uint64_t fragments = 0;  ///< of activations, see kernels/matmul_quant.h
+  std::uint64_t rest = 0;       ///< of activations, if `rests`: there are weights that want it
+  bool rests = false;
   std::uint64_t row_scales = 0;
   std::uint64_t block_sums = 0;
-  std::uint64_t partials = 0;      ///< of attention, see kernels/attention_mma.h
+  std::uint64_t partials = 0;      ///< of attention and of products, see kernels/attention_mma.h and matmul_quant.h
+  std::uint64_t counters = 0;      ///< of products, zero between them
   std::uint64_t bytes = 0;         ///< device memory without the step's
   std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits or of hidden values, whichever are wider
   std::int32_t outputs = 0;        ///< rows

@@ -79,6 +79,7 @@ FragmentsParams Executor::fragments_of(backend::ValueId in) const noexcept {
   FragmentsParams f;
   f.in = data(in);
   f.fragments = space_.memory.at<std::uint16_t>(program_.plan().fragments);
+  if (program_.plan().rests) f.rest = space_.memory.at<std::uint16_t>(program_.plan().rest);
   f.scales = space_.memory.at<float>(program_.plan().row_scales);
   f.block_sums = space_.memory.at<float>(program_.plan().block_sums);
   f.rows = rows(in);
@@ -95,12 +96,8 @@ cudaError_t Executor::prepare(const FragmentsParams& f, backend::ValueId value) 
 }
 
 MatMulTarget Executor::target_of(const backend::MatMul& op) const noexcept {
-  const backend::Weight& w = weight(op.weight);
-  const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
   MatMulTarget t;
-  t.levels = program_.fragments(op.weight);
-  t.high = t.levels + layout.high_at;
-  t.scales = t.levels + layout.scales_at;
+  t.weight = program_.fragments(op.weight);
   t.bias = program_.floats(op.bias);
   t.out = data(op.out);
   t.columns_out = width(op.out);
@@ -117,11 +114,13 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   MatMulQuantParams p;
   p.targets[0] = target_of(op);
   p.fragments = f.fragments;
+  p.rest = f.rest;
   p.row_scales = f.scales;
   p.block_sums = f.block_sums;
+  p.partials = space_.memory.at<float>(program_.plan().partials);
+  p.counters = space_.memory.at<unsigned>(program_.plan().counters);
   p.rows = f.rows;
   p.chunks = static_cast<std::int32_t>(layout.chunks);
-  p.blocks = static_cast<std::int32_t>(layout.blocks);
   p.in_blocks = f.blocks;
   p.type = w.type;
   if (adds_next() && later<backend::Add>(1) != nullptr) {

@@ -63,10 +63,6 @@ class Loader {
     check(cudaMemcpyAsync(arena_.data() + offset, from, bytes, cudaMemcpyHostToDevice, stream_), "copying weights");
   }
 
-  void upload_plane(const PlacedWeight& placed, std::int64_t at, const std::vector<std::byte>& bytes) {
-    if (!bytes.empty()) upload(placed.offset + static_cast<std::uint64_t>(at), bytes.data(), bytes.size());
-  }
-
   void copy(backend::WeightId id, std::uint64_t offset, std::uint64_t row_bytes) {
     const backend::Weight& w = graph_.weights[static_cast<std::size_t>(id)];
     const std::int64_t rows = w.rows * w.experts;
@@ -81,18 +77,13 @@ class Loader {
   void repack(backend::WeightId id, const PlacedWeight& placed) {
     const backend::Weight& w = graph_.weights[static_cast<std::size_t>(id)];
     const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
-    const std::uint64_t tile_rows = std::max<std::uint64_t>(1, piece / (16 * placed.row_bytes)) * 16;
-    for (std::int64_t r = 0; r < w.rows; r += static_cast<std::int64_t>(tile_rows)) {
-      const std::int64_t n = std::min(static_cast<std::int64_t>(tile_rows), w.rows - r);
+    const auto group_rows = static_cast<std::int64_t>(std::max<std::uint64_t>(1, piece / (64 * placed.row_bytes)) * 64);
+    for (std::int64_t r = 0; r < w.rows; r += group_rows) {
+      const std::int64_t n = std::min(group_rows, w.rows - r);
       read(id, r, n, placed.row_bytes);
-      const std::int64_t tiles = (n + 15) / 16;
-      levels_.assign(static_cast<std::size_t>(tiles * layout.tile_level_bytes), std::byte{0});
-      high_.assign(static_cast<std::size_t>(tiles * layout.tile_high_bytes), std::byte{0});
-      scales_.assign(static_cast<std::size_t>(tiles * layout.tile_scale_bytes), std::byte{0});
-      repack_rows(layout, rows_, n, {levels_, high_, scales_});
-      upload_plane(placed, r / 16 * layout.tile_level_bytes, levels_);
-      upload_plane(placed, layout.high_at + r / 16 * layout.tile_high_bytes, high_);
-      upload_plane(placed, layout.scales_at + r / 16 * layout.tile_scale_bytes, scales_);
+      groups_.assign(static_cast<std::size_t>((n + 63) / 64 * layout.group_bytes), std::byte{0});
+      repack_rows(layout, rows_, n, groups_);
+      upload(placed.offset + static_cast<std::uint64_t>(r / 64 * layout.group_bytes), groups_.data(), groups_.size());
     }
   }
 
@@ -101,7 +92,7 @@ class Loader {
   const backend::CompileOptions& options_;
   const Memory& arena_;
   cudaStream_t stream_;
-  std::vector<std::byte> rows_, levels_, high_, scales_;
+  std::vector<std::byte> rows_, groups_;
 };
 
 }  // namespace
@@ -123,7 +114,7 @@ WeightPlan plan_weights(const backend::Graph& graph) {
     const std::uint64_t file_bytes =
         core::mul_or_fail(rows, p.row_bytes, "bytes of a weight", ErrorCode::out_of_memory);
     p.bytes = file_bytes;
-    if (uses[id].matmul && w.experts == 1 && has_fragments(w.type)) {
+    if (uses[id].matmul && w.experts == 1 && has_fragments(w.type) && w.columns % 32 == 0) {
       p.form = WeightForm::fragments;
       p.bytes = static_cast<std::uint64_t>(fragment_layout(w.type, w.rows, w.columns).bytes);
     }

@@ -13,7 +13,7 @@ namespace llminfer::cuda {
 
 enum class WeightForm : std::uint8_t {
   file,       ///< rows as they stand in the file
-  fragments,  ///< tiles of 16 rows in the order of mma.sync's A operand, see kernels/matmul_quant.h
+  fragments,  ///< in the order of mma.sync's A operand, see repack.h
 };
 
 struct PlacedWeight {

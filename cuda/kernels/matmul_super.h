@@ -1,17 +1,11 @@
-// Products with weights in blocks of 256 (Q4_K, Q5_K, Q6_K, IQ4_XS), as
-// host/repack_super.h lays them out.
+// Products with weights in blocks of 256 columns.
 #pragma once
 
 #include "kernels/matmul_quant.h"
 
 namespace llminfer::cuda {
 
-inline bool has_super_blocks(WeightType type) {
-  return type == WeightType::q4_k || type == WeightType::q5_k || type == WeightType::q6_k || type == WeightType::iq4_xs;
-}
-
-/// As launch(MatMulQuantParams), which calls this one. Columns are a multiple
-/// of 256.
+/// As launch(MatMulQuantParams), which calls this one for Q2_K to Q6_K and IQ4_XS.
 cudaError_t launch_matmul_super(const MatMulQuantParams& params, cudaStream_t stream);
 
 }  // namespace llminfer::cuda

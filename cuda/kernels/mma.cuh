@@ -10,6 +10,14 @@ __device__ inline unsigned mask_or(unsigned a, unsigned mask, unsigned bits) {
   return r;
 }
 
+/// Bytes of a and b that the four nibbles of the selector name; one with its upper bit set gives the sign of its byte
+/// eight times. (__byte_perm ignores that bit.)
+__device__ inline unsigned prmt(unsigned a, unsigned b, unsigned selector) {
+  unsigned r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(selector));
+  return r;
+}
+
 // Pairs of halves in 32 bits.
 __device__ inline unsigned sub_halves(unsigned a, unsigned b) {
   unsigned r;
@@ -33,6 +41,29 @@ __device__ inline float2 floats_of_pair(unsigned pair) {
       : "=f"(r.x), "=f"(r.y)
       : "r"(pair));
   return r;
+}
+
+/// Sums of two halves as those of two bfloat16.
+__device__ inline void split_bf16(unsigned halves, unsigned more, unsigned& upper, unsigned& rest) {
+  const float2 a = floats_of_pair(halves), b = floats_of_pair(more), v = make_float2(a.x + b.x, a.y + b.y);
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(upper) : "f"(v.y), "f"(v.x));
+  const float low = v.x - __uint_as_float(upper << 16), high = v.y - __uint_as_float(upper & 0xffff0000U);
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rest) : "f"(high), "f"(low));
+}
+
+/// d = A B + c: A 16 x 16 halves, B 16 x 8 halves, d and c 16 x 8 floats, spread over the warp as mma.m16n8k16 has
+/// them.
+__device__ inline void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, const float (&c)[4]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+/// The same with pairs of bfloat16.
+__device__ inline void multiply_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                                     const float (&c)[4]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
 /// d += A B: A 16 x 16 halves, B 16 x 8 halves, d 16 x 8 floats, spread over the warp as mma.m16n8k16 has them.

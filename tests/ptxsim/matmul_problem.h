@@ -17,12 +17,13 @@
 namespace ptxsim::tests {
 using namespace llminfer;  // NOLINT(google-build-using-namespace): a test
 
-inline constexpr WeightType types[] = {WeightType::q4_0, WeightType::q4_1,   WeightType::q5_0,  WeightType::q5_1,
-                                       WeightType::q8_0, WeightType::iq4_nl, WeightType::mxfp4, WeightType::q4_k,
-                                       WeightType::q5_k, WeightType::q6_k,   WeightType::iq4_xs};
+inline constexpr WeightType types[] = {WeightType::q4_0,   WeightType::q4_1,   WeightType::q5_0,  WeightType::q5_1,
+                                       WeightType::q8_0,   WeightType::iq4_nl, WeightType::mxfp4, WeightType::q2_k,
+                                       WeightType::q3_k,   WeightType::q4_k,   WeightType::q5_k,  WeightType::q6_k,
+                                       WeightType::iq4_xs, WeightType::f16,    WeightType::bf16};
 
-/// Columns of a block; shapes are rounded up to it.
-inline int block_of(WeightType type) { return static_cast<int>(describe(type).block_size); }
+/// Columns of a block, at least 32; shapes are rounded up to it.
+inline int block_of(WeightType type) { return std::max(32, static_cast<int>(describe(type).block_size)); }
 inline int rounded(WeightType type, int columns) {
   return (columns + block_of(type) - 1) / block_of(type) * block_of(type);
 }
@@ -49,9 +50,16 @@ inline void random_blocks(WeightType type, std::byte* to, std::mt19937& random, 
     if (type == WeightType::mxfp4) {
       to[b] = static_cast<std::byte>(120 + random() % 4);
     } else {
-      std::memcpy(to + b + (type == WeightType::q6_k ? 208 : 0), &d, 2);
+      const std::size_t at = type == WeightType::q6_k   ? 208
+                             : type == WeightType::q3_k ? 108
+                             : type == WeightType::q2_k ? 80
+                                                        : 0;
+      std::memcpy(to + b + at, &d, 2);
+      if (describe(type).block_size == 256 && type != WeightType::q6_k && type != WeightType::q3_k &&
+          type != WeightType::iq4_xs) {
+        std::memcpy(to + b + at + 2, &d, 2);
+      }
     }
-    if (type == WeightType::q4_k || type == WeightType::q5_k) std::memcpy(to + b + 2, &d, 2);
   }
 }
 
@@ -113,21 +121,15 @@ struct Repacked {
   explicit Repacked(const Problem& p)
       : layout(cuda::fragment_layout(p.shape.type, p.shape.columns_out, p.shape.columns_in)) {
     bytes.resize(static_cast<std::size_t>(layout.bytes));
-    cuda::repack_rows(layout, p.file, p.shape.columns_out, planes<std::byte>());
-  }
-  template <class Byte>
-  cuda::Planes<Byte> planes() {
-    const auto high_at = static_cast<std::size_t>(layout.high_at),
-               scales_at = static_cast<std::size_t>(layout.scales_at);
-    Byte* p = bytes.data();
-    return {{p, high_at}, {p + high_at, scales_at - high_at}, {p + scales_at, bytes.size() - scales_at}};
+    cuda::repack_rows(layout, p.file, p.shape.columns_out, bytes);
   }
   cuda::FragmentLayout layout;
   std::vector<std::byte> bytes;
 };
 
-/// Runs the two kernels; the records of the launches stay in the simulated device.
-inline std::vector<float> run_quant(const Problem& p, const Repacked& w) {
+/// Runs the two kernels; the records of the launches stay in the simulated device. `shared`: blocks may share the rows
+/// of weights.
+inline std::vector<float> run_quant(const Problem& p, const Repacked& w, bool shared = false) {
   cuda::FragmentsParams f;
   f.rows = p.shape.rows;
   f.columns = p.shape.columns_in;
@@ -135,30 +137,45 @@ inline std::vector<float> run_quant(const Problem& p, const Repacked& w) {
   f.in = to_device(p.in);
   f.fragments =
       to_device(std::vector<std::uint16_t>(static_cast<std::size_t>(cuda::fragments_bytes(f.rows, f.blocks) / 2)));
+  if (p.shape.type == WeightType::f16 || p.shape.type == WeightType::bf16) {
+    f.rest =
+        to_device(std::vector<std::uint16_t>(static_cast<std::size_t>(cuda::fragments_bytes(f.rows, f.blocks) / 2)));
+  }
   f.scales = to_device(std::vector<float>(static_cast<std::size_t>(f.rows + 7) / 8 * 8));
   f.block_sums = to_device(std::vector<float>(static_cast<std::size_t>(cuda::block_sum_floats(f.rows, f.blocks))));
   REQUIRE(launch(f, nullptr) == cudaSuccess);
   cuda::MatMulQuantParams m;
   cuda::MatMulTarget& target = m.targets[0];
-  target.levels = reinterpret_cast<const std::uint8_t*>(to_device(w.bytes));
-  target.high = target.levels + w.layout.high_at;
-  target.scales = target.levels + w.layout.scales_at;
+  target.weight = reinterpret_cast<const std::uint8_t*>(to_device(w.bytes));
   target.bias = to_device(p.bias);
   target.columns_out = p.shape.columns_out;
   m.fragments = f.fragments;
+  m.rest = f.rest;
   m.row_scales = f.scales;
   m.block_sums = f.block_sums;
   m.rows = f.rows;
   m.chunks = static_cast<std::int32_t>(w.layout.chunks);
-  m.blocks = static_cast<std::int32_t>(w.layout.blocks);
   m.in_blocks = f.blocks;
   m.type = p.shape.type;
+  if (shared) {
+    m.partials = to_device(std::vector<float>(static_cast<std::size_t>(cuda::matmul_partial_floats(m.rows))));
+    m.counters = to_device(std::vector<unsigned>(cuda::matmul_counters));
+  }
   std::vector<float> out(static_cast<std::size_t>(m.rows * target.columns_out));
   target.out = to_device(out);
   REQUIRE(launch(m, nullptr) == cudaSuccess);
+  if (shared) {
+    std::vector<unsigned> counters(cuda::matmul_counters);
+    REQUIRE(cudaMemcpy(counters.data(), m.counters, sizeof(unsigned) * counters.size(), cudaMemcpyDeviceToHost) ==
+            cudaSuccess);
+    CHECK(counters == std::vector<unsigned>(counters.size()));
+    cudaFree(m.partials);
+    cudaFree(m.counters);
+  }
   REQUIRE(cudaMemcpy(out.data(), target.out, out.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess);
   for (const void* d : {static_cast<const void*>(f.in), static_cast<const void*>(f.fragments),
-                        static_cast<const void*>(f.scales), static_cast<const void*>(target.levels),
+                        static_cast<const void*>(f.scales), static_cast<const void*>(f.rest),
+                        static_cast<const void*>(f.block_sums), static_cast<const void*>(target.weight),
                         static_cast<const void*>(target.bias), static_cast<const void*>(target.out)}) {
     cudaFree(const_cast<void*>(d));
   }

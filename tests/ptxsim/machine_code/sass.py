@@ -6,7 +6,8 @@ usage: sass.py TABLE TOOLS LIBRARY [--write]     TOOLS: folder with cuobjdump an
 
 In every kernel: no local memory, no integer division in a loop. In every kernel that multiplies matrices: tensor
 instructions. The share of bytes that loops with tensor instructions load 16 at a time from global memory is held by
-the table: a share that falls fails until the table is written anew, with a reason in the commit.
+the table: a share that falls fails until the table is written anew, with a reason in the commit. So are the lane
+instructions for each weight in the loops of products of few rows, which have bounds too.
 """
 import os
 import re
@@ -22,6 +23,7 @@ INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(@!?U?P\w+)?\s*([A-Z][\w.]*)(.*
 TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 DIVISION = re.compile(r"(div|rem)_[us]\d+")
 TENSOR = ("HMMA", "IMMA", "HGMMA", "IGMMA", "DMMA", "QMMA", "OMMA")
+DECODE_KERNEL = re.compile(r"^matmul_decode_kernel<.*, (\d+), \d+>$")
 MATRIX_KERNEL = re.compile(r"^(matmul_(?!plain)\w+_kernel|attention_(mma|tiled)\w*_kernel)")
 
 
@@ -123,8 +125,22 @@ def wide_share(function, loops):
     return round(wide / total, 3) if total else None
 
 
+def instructions_per_weight(name, function, loops):
+    """In loops with tensor instructions, of lanes; None for other kernels. A turn has 64 columns of so many times 64 rows
+    as the last but one argument of the template says."""
+    groups = DECODE_KERNEL.match(name)
+    if not groups:
+        return None
+    counts = [len(loop) for loop in loops if any(function["code"][at][1].startswith(TENSOR) for at in loop)]
+    return round(32 * sum(counts) / (64 * 64 * int(groups[1])), 2)
+
+
+def most_per_weight(name):
+    return 2.0 if "FourBits<8>, HalfScales" in name or "EightBits" in name else 3.0
+
+
 def look_at(name, function):
-    """Problems, and the share of wide loads."""
+    """Problems, the share of wide loads, and lane instructions per weight."""
     problems = []
     opcodes = [opcode for _, opcode, _ in function["code"]]
     if not opcodes:
@@ -138,7 +154,10 @@ def look_at(name, function):
     divisions = divisions_in_loops(function, loops)
     if divisions:
         problems.append(f"{divisions} integer divisions in loops")
-    return problems, wide_share(function, loops) if matrix else None
+    per_weight = instructions_per_weight(name, function, loops)
+    if per_weight is not None and not 0 < per_weight <= most_per_weight(name):
+        problems.append(f"{per_weight} lane instructions for each weight, the bound is {most_per_weight(name)}")
+    return problems, wide_share(function, loops) if matrix else None, per_weight
 
 
 def disassemble(tools, library):
@@ -161,24 +180,25 @@ def disassemble(tools, library):
     return found
 
 
-def check(found, held):
-    problems, shares = [], {}
-    known = {arch for row in held.values() for arch in row}
+def check(found, table):
+    problems, now = [], {"wide_loads": {}, "lane_instructions_per_weight": {}}
+    known = {arch for rows in table.values() for row in rows.values() for arch in row}
     for arch, functions in sorted(found.items()):
         names = kernels.short_names(functions)
         for raw, function in sorted(functions.items()):
             name = names[raw]
-            told, share = look_at(name, function)
+            told, share, per_weight = look_at(name, function)
             problems += [f"{name}, sm_{arch}: {problem}" for problem in told]
-            if share is None:
-                continue
-            shares.setdefault(name, {})[arch] = share
-            least = held.get(name, {}).get(arch)
-            if arch in known and least is None:
-                problems.append(f"{name}, sm_{arch}: not in the table, its share of wide loads is {share}")
-            elif arch in known and share < least:
-                problems.append(f"{name}, sm_{arch}: {share} of its bytes by wide loads, the table has {least}")
-    return problems, shares
+            for what, value in (("wide_loads", share), ("lane_instructions_per_weight", per_weight)):
+                if value is None:
+                    continue
+                now[what].setdefault(name, {})[arch] = value
+                held = table[what].get(name, {}).get(arch)
+                if arch in known and held is None:
+                    problems.append(f"{name}, sm_{arch}: not in the table, {what} is {value}")
+                elif arch in known and (value < held if what == "wide_loads" else value > held):
+                    problems.append(f"{name}, sm_{arch}: {what} is {value}, the table has {held}")
+    return problems, now
 
 
 def self_test():
@@ -196,9 +216,9 @@ def self_test():
 """
     function = read_functions(loop)["matmul_x_kernel"]
     assert loops_of(function) == [{1, 2, 3, 4}]
-    assert look_at("matmul_x_kernel", function) == ([], 0.8)
+    assert look_at("matmul_x_kernel", function) == ([], 0.8, None)
     bad = loop.replace("LDG.E R5, [R2.64]", "I2F.U32.RP R5, R2").replace("HMMA.16816.F32 R8, R4, R2, R8", "STL [R1], R4")
-    problems, _ = look_at("matmul_x_kernel", read_functions(bad)["matmul_x_kernel"])
+    problems = look_at("matmul_x_kernel", read_functions(bad)["matmul_x_kernel"])[0]
     assert problems == ["local memory is used", "no tensor instructions", "1 integer divisions in loops"], problems
     call = loop.replace("LDG.E R5, [R2.64]", "CALL.REL.NOINC `($__internal_0_$__cuda_sm20_rem_u64)")
     assert look_at("matmul_x_kernel", read_functions(call)["matmul_x_kernel"])[0] == ["1 integer divisions in loops"]
@@ -206,6 +226,10 @@ def self_test():
     assert look_at("matmul_x_kernel", read_functions(floats)["matmul_x_kernel"])[0] == []
     jump = loop.replace("@P0 BRA `(.L_x_1)", "    BRA `(.L_x_3)").replace("        /*0060*/", ".L_x_3:\n        /*0060*/")
     assert loops_of(read_functions(jump)["matmul_x_kernel"]) == []
+    many = loop.replace("        /*0020*/", "        /*0020*/                   FFMA R1, R2, R3, R1 ;\n" * 400 + "        /*0020*/")
+    assert instructions_per_weight("matmul_decode_kernel<F, 2, 8>", function, loops_of(function)) == 0.02
+    assert look_at("matmul_decode_kernel<F, 1, 8>", read_functions(many)["matmul_x_kernel"])[0] == [
+        "3.16 lane instructions for each weight, the bound is 3.0"]
     try:
         look_at("norm_kernel", {"code": [], "labels": {}})
     except kernels.Failure:
@@ -221,10 +245,10 @@ def main(args):
     found = disassemble(args[1], args[2])
     table = kernels.read_table(args[0])
     if args[3:] == ["--write"]:
-        table["wide_loads"] = {}
-    problems, shares = check(found, table["wide_loads"])
+        table = {"wide_loads": {}, "lane_instructions_per_weight": {}}
+    problems, now = check(found, table)
     if args[3:] == ["--write"]:
-        kernels.write_table(args[0], {"wide_loads": shares})
+        kernels.write_table(args[0], now)
     elif problems:
         print(f"to write {args[0]} anew: give this test's command --write at its end")
     return kernels.report(problems, f"{sum(len(f) for f in found.values())} kernels and architectures")

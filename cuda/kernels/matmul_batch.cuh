@@ -1,0 +1,301 @@
+// Products of more than eight rows of activations. A block makes 256 rows of weights: four pairs of warps, of 64 rows
+// each. The two of a pair share the columns, or with more rows of activations those. For weights of few bits, beside
+// which activations weigh much, a block of few rows of activations makes 512 rows of weights. Activations of 256
+// columns at a time are copied to shared memory, in the order in which lanes read them, while those before are worked
+// on; all warps read them there. Weights go to registers, a chunk ahead of its use.
+#pragma once
+
+#include "kernels/copy_async.cuh"
+#include "kernels/matmul_chunk.cuh"
+
+namespace llminfer::cuda {
+
+constexpr int batch_threads = 256;
+
+/// What the two warps of a pair share.
+enum class Pair : std::int32_t { columns, activations, weights };
+/// Weights of eight bits and more leave no registers for four tiles of activations.
+template <class Format>
+constexpr bool is_heavy = Format::Levels::bytes >= 4096;
+
+template <class Format, int Tiles>
+struct Batch {
+  static constexpr Pair pair = Tiles > 2 || is_heavy<Format>  ? Pair::activations
+                               : Format::Levels::bytes < 2048 ? Pair::weights
+                                                              : Pair::columns;
+  static constexpr int rows = pair == Pair::weights ? 512 : 256;               // of weights
+  static constexpr int tiles = pair == Pair::activations ? 2 * Tiles : Tiles;  // of activations
+};
+
+constexpr int stage_blocks = 8;  // of 32 columns
+
+/// What of a tile of 8 rows of activations a stage has: fragments, then sums.
+template <class Format>
+struct Stage {
+  static constexpr bool sums = Format::sums || Format::minima;
+  static constexpr int width = Format::Scales::groups == 2 ? 16 : 8;  // floats of a block of 32 columns
+  static constexpr int half = stage_blocks * 512;
+  static constexpr int fragments = (Format::floats ? 2 : 1) * half;  // with what halves left of them behind
+  static constexpr int bytes = fragments + (sums ? stage_blocks * width * 4 : 0);
+};
+
+/// Copies blocks of `stage` that there are, of `tiles` tiles; one behind the last row of activations is that row's
+/// again.
+template <class Format>
+__device__ void copy_stage(const MatMulQuantParams& p, std::byte* to, int first_tile, int tiles, int stage) {
+  using S = Stage<Format>;
+  const int first = stage * stage_blocks, last_tile = (p.rows + 7) / 8 - 1;
+  const int blocks = min(stage_blocks, p.in_blocks - first);
+  const float* all_sums = p.block_sums + (S::width == 16 ? step_sums_at(p.rows, p.in_blocks) : 0);
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile, to += S::bytes) {
+    const std::int64_t from = static_cast<std::int64_t>(min(first_tile + tile, last_tile)) * p.in_blocks + first;
+    const auto* fragments = reinterpret_cast<const std::byte*>(p.fragments) + from * 512;
+    const int at = static_cast<int>(threadIdx.x) * 16;
+    if (at < blocks * 512) {
+      copy_async_16(to + at, fragments + at);
+      if constexpr (Format::floats) {
+        copy_async_16(to + S::half + at, reinterpret_cast<const std::byte*>(p.rest) + from * 512 + at);
+      }
+    }
+    if constexpr (S::sums) {
+      const auto* sums = reinterpret_cast<const std::byte*>(all_sums + from * S::width);
+      if (at < blocks * S::width * 4) copy_async_16(to + S::fragments + at, sums + at);
+    }
+  }
+}
+
+/// `tile`: of the stage.
+template <class Format, int Tiles>
+__device__ void load_block(BlockInput<Tiles>& in, const std::byte* tile, int block, int lane) {
+  using S = Stage<Format>;
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n, tile += S::bytes) {
+    in.x[n] = *reinterpret_cast<const uint4*>(tile + block * 512 + lane * 16);
+    if constexpr (Format::floats) {
+      in.rest[n] = *reinterpret_cast<const uint4*>(tile + S::half + block * 512 + lane * 16);
+    }
+    if constexpr (Format::sums) {
+      const auto* sums =
+          reinterpret_cast<const float*>(tile + S::fragments) + block * S::width + S::width / 4 * (lane % 4);
+      if constexpr (S::width == 16) {
+        in.sums[n] = *reinterpret_cast<const float4*>(sums);
+      } else {
+        const float2 v = *reinterpret_cast<const float2*>(sums);
+        in.sums[n] = make_float4(v.x, v.y, 0, 0);
+      }
+    }
+  }
+}
+
+/// A warp's way along the columns of 64 rows of weights.
+template <class Format, int Tiles>
+struct BatchWarp {
+  const std::uint8_t* weight;  // of the group of 64 rows
+  int chunks, lane;
+  Chunk<Format> held[Tiles > 2 ? 1 : 2];  // with more tiles there are no registers for two
+  Sums<Tiles> sum;
+
+  __device__ const std::uint8_t* tail_of(int chunk) const {
+    return weight + static_cast<std::int64_t>(chunk / Format::piece_chunks) * Format::piece_bytes +
+           Format::piece_chunks * Format::chunk_bytes;
+  }
+  __device__ void load(int chunk, Chunk<Format>& to) {
+    if (chunk >= chunks) return;
+    const int g16 = lane / 4 * 16;
+    const std::uint8_t* at = weight + Format::at(chunk);
+    to.load(at + 16 * lane, at + Format::Levels::bytes + g16, tail_of(chunk) + g16);
+  }
+  /// `tile`: of the stage that has the chunk.
+  __device__ void add(int chunk, const Chunk<Format>& w, const std::byte* tile) {
+    if (chunk >= chunks) return;
+    const int first = chunk * 2 % stage_blocks;
+    const auto input_of = [&](int block) {
+      BlockInput<Tiles> in;
+      if constexpr (Tiles > 2) __syncwarp();  // loads of the second block would take too many registers before it
+      load_block<Format, Tiles>(in, tile, first + block, lane);
+      return in;
+    };
+    add_chunk<Format, Tiles>(w, input_of, sum);
+    if constexpr (Format::minima) {
+      if (chunk % 4 == 0) add_minima(chunk, tile);
+    }
+  }
+  __device__ void add_minima(int chunk, const std::byte* tile) {
+    using S = Stage<Format>;
+    GroupSums all[Tiles];
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n) {
+      const auto* sums = reinterpret_cast<const float*>(tile + n * S::bytes + S::fragments);
+      all[n].template load<Format>(sums + S::width / 8 * (lane / 4), lane % 4, true);
+    }
+    const std::uint8_t* tail = tail_of(chunk);
+    SuperScale dmin;
+    dmin.load(tail + 128 + lane / 4 * 16);
+    subtract_minima<Format, Tiles>(stream16(tail + 256 + 16 * lane), dmin, all, sum);
+  }
+};
+
+/// Sums of the warps of a block, which take the place of the stages: 16 * Tiles of each lane.
+template <class Format, int Tiles>
+struct BatchSums {
+  static constexpr int count = 16 * Tiles;
+  static constexpr Pair pair = Batch<Format, Tiles>::pair;
+  float* room;
+  int warp, lane;
+
+  __device__ void put(const Sums<Tiles>& sum) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) room[(warp * count + i) * 32 + lane] = sum[i / 4 / Tiles][i / 4 % Tiles][i % 4];
+  }
+  /// Of both warps of a pair, if they share columns.
+  __device__ float get(int i) const {
+    const float* mine = room + (warp * count + i) * 32 + lane;
+    if (pair != Pair::columns) return mine[0];
+    const float* even = mine - warp % 2 * count * 32;
+    return even[0] + even[count * 32];
+  }
+  /// Calls f(i) for the sums that this warp is to store: of a pair that shares columns each has half of them.
+  template <class F>
+  __device__ void each(F f) const {
+#pragma unroll 4
+    for (int i = pair == Pair::columns ? warp % 2 : 0; i < count; i += pair == Pair::columns ? 2 : 1) f(i);
+  }
+  /// `first_row`, `first_column`: of the warp's activations and rows of weights.
+  __device__ void store(const MatMulQuantParams& p, const MatMulTarget& target, int first_row, int first_column, int i,
+                        float v) const {
+    const int tile = i / 4 / Tiles, n = i / 4 % Tiles, upper = i / 2 % 2;
+    const int row = first_row + 8 * n + lane % 4 * 2 + i % 2, j = first_column + 16 * tile + 8 * upper + lane / 4;
+    if (row < p.rows && j < target.columns_out) {
+      store_result(p, target, row, j, v * (upper == 0 ? Format::first : Format::second));
+    }
+  }
+};
+
+/// Bytes of shared memory.
+template <class Format, int Tiles>
+constexpr int batch_shared() {
+  const int stages = 2 * Batch<Format, Tiles>::tiles * Stage<Format>::bytes;
+  const int sums = 8 * 16 * Tiles * 128;
+  return stages > sums ? stages : sums;
+}
+
+template <class Format, int Tiles>
+__global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQuantParams p) {
+  using B = Batch<Format, Tiles>;
+  constexpr Pair pair = B::pair;
+  extern __shared__ uint4 room[];
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int second = warp % 2;
+  const int group_of_block = pair == Pair::weights ? warp : warp / 2;
+  const int first_tile = static_cast<int>(blockIdx.y) * B::tiles;
+  constexpr int stage_bytes = B::tiles * Stage<Format>::bytes;
+  const int stages = (p.chunks + 3) / 4, step = static_cast<int>(gridDim.z);
+
+  BatchWarp<Format, Tiles> w;
+  constexpr bool ahead = Tiles <= 2;
+  {
+    const BlockTarget target = target_of(p, B::rows, blockIdx.x);
+    // A group behind the last one is that one again.
+    const int group = min(target.block * (B::rows / 64) + group_of_block, (target.weight.columns_out + 63) / 64 - 1);
+    w.weight = target.weight.weight +
+               static_cast<std::int64_t>(group) * (p.chunks / Format::piece_chunks) * Format::piece_bytes;
+  }
+  // Where there are no rows of activations for the second warp, it only copies.
+  const bool idle = pair == Pair::activations && second == 1 && 8 * (first_tile + Tiles) >= p.rows;
+  w.chunks = idle ? 0 : p.chunks;
+  w.lane = lane;
+#pragma unroll
+  for (int i = 0; i < 16 * Tiles; ++i) w.sum[i / 4 / Tiles][i / 4 % Tiles][i % 4] = 0;
+#pragma unroll
+  for (auto& held : w.held) held.prepare(Hidden{static_cast<unsigned>(p.rows) >> 31});
+
+  auto* shared = reinterpret_cast<std::byte*>(room);
+  // Of a stage's four chunks each warp has all, or two.
+  const int first_chunk = pair == Pair::columns ? 2 * second : 0, chunks = pair == Pair::columns ? 2 : 4;
+  const int tiles_at = pair == Pair::activations ? second * Tiles * Stage<Format>::bytes : 0;
+  int stage = static_cast<int>(blockIdx.z), buffer = 0;
+  if (stage < stages) copy_stage<Format>(p, shared, first_tile, B::tiles, stage);
+  commit_copies();
+  if constexpr (ahead) w.load(4 * stage + first_chunk, w.held[0]);
+  for (; stage < stages; stage += step) {
+    if (stage + step < stages) {
+      copy_stage<Format>(p, shared + (buffer ^ 1) * stage_bytes, first_tile, B::tiles, stage + step);
+    }
+    commit_copies();
+    wait_for_copies<1>();
+    __syncthreads();
+    const std::byte* tile = shared + buffer * stage_bytes + tiles_at;
+#pragma unroll 1
+    for (int i = 0; i < chunks; i += ahead ? 2 : 1) {
+      const int c = 4 * stage + first_chunk + i;
+      if constexpr (ahead) {
+        w.load(c + 1, w.held[1]);
+        w.add(c, w.held[0], tile);
+        w.load(i + 2 < chunks ? c + 2 : 4 * (stage + step) + first_chunk, w.held[0]);
+        w.add(c + 1, w.held[1], tile);
+      } else {
+        w.load(c, w.held[0]);
+        w.add(c, w.held[0], tile);
+      }
+    }
+    __syncthreads();
+    buffer ^= 1;
+  }
+  wait_for_copies<0>();
+
+  BatchSums<Format, Tiles> sums{reinterpret_cast<float*>(room), warp, lane};
+  __syncthreads();
+  sums.put(w.sum);
+  __syncthreads();
+  unsigned number = blockIdx.x;
+  asm volatile("" : "+r"(number));  // found again, so that it takes no registers before
+  const BlockTarget target = target_of(p, B::rows, number);
+  const int first_row = 8 * first_tile + (pair == Pair::activations ? second * 8 * Tiles : 0);
+  const int first_column = target.block * B::rows + 64 * group_of_block;
+  const bool stores = first_column < target.weight.columns_out && !idle;
+  if (gridDim.z == 1) {
+    if (stores) {
+      sums.each([&](int i) { sums.store(p, target.weight, first_row, first_column, i, sums.get(i)); });
+    }
+    return;
+  }
+  constexpr int floats = 8 * 32 * 16 * Tiles;
+  const int mine = (pair == Pair::columns ? warp / 2 : warp) * sums.count * 32 + lane;
+  float* left = partials_of(p, blockIdx.z, floats) + mine;
+  if (stores) sums.each([&](int i) { __stcg(left + i * 32, sums.get(i)); });
+  if (!is_last_block(p)) return;
+  const float* all = partials_of(p, 0, floats) + mine;
+  if (stores) {
+    sums.each([&](int i) {
+      float v = 0;
+      for (unsigned z = 0; z < gridDim.z; ++z) v += __ldcg(all + z * floats + i * 32);
+      sums.store(p, target.weight, first_row, first_column, i, v);
+    });
+  }
+}
+
+template <class Format, int Tiles>
+cudaError_t launch_batch_of(const MatMulQuantParams& p, cudaStream_t stream) {
+  using B = Batch<Format, Tiles>;
+  const unsigned blocks = row_blocks_of(p, B::rows), tiles = blocks_for(p.rows, 8 * B::tiles);
+  const unsigned splits = splits_of(p, blocks * tiles, (p.chunks + 3) / 4);
+  constexpr int shared = batch_shared<Format, Tiles>();
+  if constexpr (shared > 48 * 1024) {
+    const cudaError_t e =
+        cudaFuncSetAttribute(matmul_batch_kernel<Format, Tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (e != cudaSuccess) return e;
+  }
+  matmul_batch_kernel<Format, Tiles><<<dim3(blocks, tiles, splits), batch_threads, shared, stream>>>(p);
+  return cudaGetLastError();
+}
+
+template <class Format>
+cudaError_t launch_batch(const MatMulQuantParams& p, cudaStream_t stream) {
+  if constexpr (!is_heavy<Format>) {
+    if (p.rows > 16) return launch_batch_of<Format, 4>(p, stream);
+  }
+  return launch_batch_of<Format, 2>(p, stream);
+}
+
+}  // namespace llminfer::cuda

@@ -1,0 +1,334 @@
+// What the kernels of products do with a chunk of weights and the activations of its columns.
+#pragma once
+
+#include "kernels/matmul_quant.h"
+#include "kernels/matmul_scales.cuh"
+
+namespace llminfer::cuda {
+
+/// A format: how its chunks (host/repack.h) are made up.
+template <class LevelsType, class ScalesType, int PieceTail = 0>
+struct WeightFormat {
+  using Levels = LevelsType;
+  using Scales = ScalesType;
+  static constexpr int chunk_bytes = Levels::bytes + Scales::bytes;
+  static constexpr int piece_chunks = Scales::super ? 4 : 1;
+  static constexpr int piece_bytes = piece_chunks * chunk_bytes + (Scales::super ? 128 + PieceTail : 0);
+  /// Minima of whole numbers, behind a piece: of groups of 32 columns or of 16.
+  static constexpr bool minima = PieceTail != 0;
+  static constexpr bool floats = Levels::bytes == 8192;
+  /// Whether a warp always takes twice 64 rows: where that spares instructions, or few bytes would be under way.
+  static constexpr bool wide = Scales::groups == 2 || (Scales::super && !minima && Levels::zero == 128);
+  /// Whether four warps make a block: more of them find room for their registers then.
+  static constexpr bool narrow = Levels::bytes == 1536;
+  /// Blocks that a multiprocessor must have room for; 0: what the compiler thinks best, which for some formats is too
+  /// few registers.
+  static constexpr int blocks(int groups) {
+    if (narrow) return 3;
+    if ((wide && Scales::groups == 1) || Levels::bytes == 3072) return 1;
+    if (groups == 1 && Levels::bytes == 2560 && minima) return 1;
+    return groups == 2 && (Levels::zero == 8 || Levels::bytes + Scales::bytes == 3072) ? 1 : 0;
+  }
+  /// Whether sums of activations are needed of each block of 32 columns, or of 16.
+  static constexpr bool sums = Levels::zero != 0 || Scales::minimum;
+  /// What a sum is multiplied by in the end.
+  static constexpr float first = 1 / (Levels::unit.first * Scales::unit);
+  static constexpr float second = 1 / (Levels::unit.second * Scales::unit);
+
+  /// From the first of a group of 64 rows.
+  __device__ static std::int64_t at(int chunk) {
+    return static_cast<std::int64_t>(chunk / piece_chunks) * piece_bytes + chunk % piece_chunks * chunk_bytes;
+  }
+};
+
+template <class Format>
+struct Chunk {
+  typename Format::Levels levels;
+  typename Format::Scales scales;
+
+  __device__ void prepare(Hidden h) {
+    levels.prepare(h);
+    scales.prepare(h);
+  }
+  /// `levels_at`: of the lane; `scales_at` and `tail`: of its rows.
+  __device__ void load(const std::uint8_t* levels_at, const std::uint8_t* scales_at, const std::uint8_t* tail) {
+    levels.load(levels_at);
+    scales.load(scales_at, tail);
+  }
+};
+
+/// Activations of 32 columns: for each tile of 8 rows the lane's fragment, and of rows 2 t and 2 t + 1 the sums of all
+/// columns (x and y), or of the first and last 16 columns of the one (x, y) and the other (z, w).
+template <int Tiles>
+struct BlockInput {
+  uint4 x[Tiles];
+  uint4 rest[Tiles];  ///< for weights that are floats: what halves left of the values
+  float4 sums[Tiles];
+};
+
+/// The lane's part of four tiles of 16 rows of weights by tiles of 8 rows of activations.
+template <int Tiles>
+using Sums = float[4][Tiles][4];
+
+__device__ inline float times_alone(float a, float b) {
+  float r;
+  asm("fma.rn.f32 %0, %1, %2, 0f80000000;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+
+/// Where sums of products begin: at minus the zero level. In formats of two and three bits levels of odd steps count
+/// sixteen times less, and their scales more.
+template <class Format, int Step = 0>
+__device__ void begin(float (&c)[4], float even, float odd) {
+  constexpr Unit unit = Format::Levels::unit;
+  constexpr float less = Format::Levels::bytes < 2048 && Step == 1 ? 1.0F / 16 : 1.0F;
+  constexpr float zero = (Format::Scales::minimum ? -1.0F : Format::Levels::zero) * less;
+  c[0] = -zero * unit.first * even;
+  c[1] = -zero * unit.first * odd;
+  if constexpr (unit.first != unit.second) {
+    c[2] = -zero * unit.second * even;
+    c[3] = -zero * unit.second * odd;
+  } else {
+    // The same, which the compiler must not find out: it would copy them before each product.
+    c[2] = times_alone(even, -zero * unit.second);
+    c[3] = times_alone(odd, -zero * unit.second);
+  }
+}
+
+__device__ inline void add_scaled(float (&sum)[4], float2 scale, const float (&product)[4]) {
+#pragma unroll
+  for (int e = 0; e < 4; ++e) sum[e] += (e < 2 ? scale.x : scale.y) * product[e];
+}
+
+__device__ inline float2 times(float2 a, float2 b) { return make_float2(a.x * b.x, a.y * b.y); }
+
+/// Formats with a scale for each 32 columns.
+template <class Format, int Tiles>
+__device__ void add_whole(const Chunk<Format>& w, int block, const BlockInput<Tiles>& in, Sums<Tiles>& sum) {
+  constexpr bool minimum = Format::Scales::minimum;
+  float c[Tiles][4] = {};
+  if constexpr (Format::sums) {
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n) begin<Format>(c[n], in.sums[n].x, in.sums[n].y);
+  }
+#pragma unroll
+  for (int tile = 0; tile < 4; ++tile) {
+    unsigned low[4], high[4];
+    w.levels.unpack(tile, 2 * block, low);
+    w.levels.unpack(tile, 2 * block + 1, high);
+    float2 d = w.scales.scale(tile, block, 0);
+    if constexpr (Format::Scales::super) d = times(d, w.scales.super_scale(tile));
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n) {
+      float product[4] = {};
+      if constexpr (minimum) {
+        multiply(product, low, in.x[n].x, in.x[n].y, product);
+      } else {
+        multiply(product, low, in.x[n].x, in.x[n].y, c[n]);
+      }
+      multiply(product, high, in.x[n].z, in.x[n].w, product);
+      add_scaled(sum[tile][n], d, product);
+      if constexpr (minimum) add_scaled(sum[tile][n], w.scales.minimum_of(tile, block), c[n]);
+    }
+  }
+}
+
+/// Formats with a scale for each 16 columns. With `Part` sums are left without the scale of the piece.
+template <class Format, int Tiles, int Step, bool Part>
+__device__ void add_step(const Chunk<Format>& w, int block, const BlockInput<Tiles>& in, Sums<Tiles>& sum) {
+  float c[Tiles][4] = {};
+  if constexpr (Format::sums) {
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n) {
+      begin<Format, Step>(c[n], Step == 0 ? in.sums[n].x : in.sums[n].y, Step == 0 ? in.sums[n].z : in.sums[n].w);
+    }
+  }
+#pragma unroll
+  for (int tile = 0; tile < 4; ++tile) {
+    unsigned a[4];
+    w.levels.unpack(tile, 2 * block + Step, a);
+    float2 d = w.scales.scale(tile, block, Step);
+    if constexpr (!Part) d = times(d, w.scales.super_scale(tile));
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n) {
+      float product[4];
+      multiply(product, a, Step == 0 ? in.x[n].x : in.x[n].z, Step == 0 ? in.x[n].y : in.x[n].w, c[n]);
+      add_scaled(sum[tile][n], d, product);
+    }
+  }
+}
+
+/// Halves and bfloat16: activations are sums of two of those, so that what comes out is nearly a float's product.
+template <class Format, int Tiles>
+__device__ void add_floats(const Chunk<Format>& w, int block, const BlockInput<Tiles>& in, Sums<Tiles>& sum) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n) {
+    const unsigned x[4] = {in.x[n].x, in.x[n].y, in.x[n].z, in.x[n].w};
+    const unsigned y[4] = {in.rest[n].x, in.rest[n].y, in.rest[n].z, in.rest[n].w};
+    unsigned upper[4], rest[4];
+    if constexpr (Format::Levels::bfloat16) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) split_bf16(x[i], y[i], upper[i], rest[i]);
+    }
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile) {
+#pragma unroll
+      for (int step = 0; step < 2; ++step) {
+        unsigned a[4];
+        w.levels.unpack(tile, 2 * block + step, a);
+        float(&to)[4] = sum[tile][n];
+        if constexpr (Format::Levels::bfloat16) {
+          multiply_bf16(to, a, upper[2 * step], upper[2 * step + 1], to);
+          multiply_bf16(to, a, rest[2 * step], rest[2 * step + 1], to);
+        } else {
+          multiply(to, a, x[2 * step], x[2 * step + 1], to);
+          multiply(to, a, y[2 * step], y[2 * step + 1], to);
+        }
+      }
+    }
+  }
+}
+
+/// `input_of(block)`: the activations of a block of the chunk.
+template <class Format, int Tiles, class InputOf>
+__device__ void add_chunk(const Chunk<Format>& w, const InputOf& input_of, Sums<Tiles>& sum) {
+  // With one tile there are registers enough to multiply by the scale of the piece once.
+  constexpr bool part = Format::Scales::groups == 2 && Tiles == 1;
+  Sums<Tiles> parts = {};
+#pragma unroll
+  for (int block = 0; block < 2; ++block) {
+    const BlockInput<Tiles>& in = input_of(block);
+    if constexpr (Format::floats) {
+      add_floats<Format, Tiles>(w, block, in, sum);
+    } else if constexpr (Format::Scales::groups == 2) {
+      add_step<Format, Tiles, 0, part>(w, block, in, part ? parts : sum);
+      add_step<Format, Tiles, 1, part>(w, block, in, part ? parts : sum);
+    } else {
+      add_whole<Format, Tiles>(w, block, in, sum);
+    }
+  }
+  if constexpr (part) {
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile) add_scaled(sum[tile][0], w.scales.super_scale(tile), parts[tile][0]);
+  }
+}
+
+/// Two halves whose sum is a float but for 2^-22 of it.
+struct SplitPair {
+  unsigned upper, rest;
+};
+__device__ inline SplitPair split_pair(float2 v) {
+  SplitPair s;
+  s.upper = pair_of_halves(v.x, v.y);
+  const float2 back = floats_of_pair(s.upper);
+  s.rest = pair_of_halves(v.x - back.x, v.y - back.y);
+  return s;
+}
+
+/// Sums of activations of a piece as B: rows of activations are columns, groups of weights what is summed over. Those
+/// of 32 columns: eight upper parts, then eight rests. Those of 16: sixteen upper parts, then as many rests.
+struct GroupSums {
+  SplitPair pair[2];
+  /// `sums`: of the row and the first block of the piece; lane 4 g + t of row g.
+  template <class Format>
+  __device__ void load(const float* sums, int t, bool there) {
+    if constexpr (Format::Scales::groups == 2) {
+      // Both sums of a block are neighbours, those of blocks 16 floats apart.
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float2 v = there ? *reinterpret_cast<const float2*>(sums + 16 * (t + 4 * i)) : make_float2(0, 0);
+        pair[i] = split_pair(v);
+      }
+    } else {
+      pair[0] = split_pair(there ? make_float2(sums[16 * t], sums[16 * t + 8]) : make_float2(0, 0));
+    }
+  }
+};
+
+/// Subtracts the minima of a piece. `words`: of the lane and four tiles; `dmin`: of rows g and g + 8 of them.
+template <class Format, int Tiles>
+__device__ void subtract_minima(const uint4& words, const SuperScale& dmin, const GroupSums (&sums)[Tiles],
+                                Sums<Tiles>& sum) {
+  constexpr bool nibbles = Format::Scales::groups == 2;
+  constexpr Unit unit = nibbles ? unit_of_places(0, 4) : unit_of_places(0, 0);
+  constexpr float first = 1 / (unit.first * Format::first), second = 1 / (unit.second * Format::second);
+#pragma unroll
+  for (int tile = 0; tile < 4; ++tile) {
+    const unsigned w = word_of(words, tile), v = w >> 8;
+    unsigned a[4];
+    if constexpr (nibbles) {
+      a[0] = w & 0x000f000fU;
+      a[1] = w & 0x00f000f0U;
+      a[2] = v & 0x000f000fU;
+      a[3] = v & 0x00f000f0U;
+    } else {
+      a[0] = a[2] = bytes_as_halves(w, 0);
+      a[1] = a[3] = bytes_as_halves(w, 1);
+    }
+    const float2 d = times(dmin.of(tile), make_float2(-first, -second));
+#pragma unroll
+    for (int n = 0; n < Tiles; ++n) {
+      float product[4] = {};
+      if constexpr (nibbles) {
+        multiply(product, a, sums[n].pair[0].upper, sums[n].pair[1].upper, product);
+        multiply(product, a, sums[n].pair[0].rest, sums[n].pair[1].rest, product);
+      } else {
+        multiply(product, a, sums[n].pair[0].upper, sums[n].pair[0].rest, product);
+      }
+      add_scaled(sum[tile][n], d, product);
+    }
+  }
+}
+
+/// The weight that a block works on, and the block's number in it.
+struct BlockTarget {
+  MatMulTarget weight;
+  int block;
+};
+/// Of block `number` of blocks of `rows` rows of weights.
+__device__ inline BlockTarget target_of(const MatMulQuantParams& p, int rows, unsigned number) {
+  BlockTarget b{p.targets[0], static_cast<int>(number)};
+#pragma unroll
+  for (int n = 1; n < matmul_max_targets; ++n) {
+    const int blocks = (b.weight.columns_out + rows - 1) / rows;
+    if (n < p.count && b.block >= blocks) {
+      b.block -= blocks;
+      b.weight = p.targets[n];
+    } else {
+      break;  // later ones are further on still
+    }
+  }
+  return b;
+}
+
+__device__ inline void store_result(const MatMulQuantParams& p, const MatMulTarget& w, int row, int j, float v) {
+  v *= p.row_scales[row];
+  const std::int64_t at = static_cast<std::int64_t>(row) * w.columns_out + j;
+  if (w.bias != nullptr) v += w.bias[j];
+  if (w.residual != nullptr) v += w.residual[at];
+  w.out[at] = v;
+}
+
+/// Blocks that share the columns of the same rows of weights (gridDim.z of them) have left their sums in memory:
+/// whether this is the last one of them, which is to add all. What is added in what order does not depend on which that
+/// is.
+__device__ inline bool is_last_block(const MatMulQuantParams& p) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned* counter = p.counters + blockIdx.y * gridDim.x + blockIdx.x;
+    last = atomicAdd(counter, 1U) + 1 == gridDim.z;
+    if (last) *counter = 0;  // for the next product
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
+
+/// Where this block, or block `z` of those, leaves its `floats` sums.
+__device__ inline float* partials_of(const MatMulQuantParams& p, unsigned z, int floats) {
+  return p.partials + static_cast<std::int64_t>((blockIdx.y * gridDim.x + blockIdx.x) * gridDim.z + z) * floats;
+}
+
+}  // namespace llminfer::cuda

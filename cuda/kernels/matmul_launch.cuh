@@ -1,0 +1,16 @@
+// Which kernel a product takes.
+#pragma once
+
+#include "kernels/matmul_batch.cuh"
+#include "kernels/matmul_decode.cuh"
+
+namespace llminfer::cuda {
+
+template <class Format>
+cudaError_t launch_matmul(const MatMulQuantParams& p, cudaStream_t stream) {
+  if (p.rows > 8) return launch_batch<Format>(p, stream);
+  launch_decode<Format>(p, stream);
+  return cudaGetLastError();
+}
+
+}  // namespace llminfer::cuda
