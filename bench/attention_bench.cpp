@@ -109,6 +109,9 @@ class Bench {
     std::vector<std::int32_t> table(static_cast<std::size_t>(pages));
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>(i);
     const int tile = std::max(1, cpu::attention_rows / m.shared);
+    // As of a model with 30 layers, if that fits.
+    const std::int64_t page_bytes = std::min<std::int64_t>(
+        60 * block * pool_.threads(), static_cast<std::int64_t>(storage_bytes_) / pages / 4096 * 4096);
     std::vector<double> ours, peak;
     const int heads = pool_.threads();
     for (int r = 0; r < rounds_; ++r) {
@@ -119,7 +122,7 @@ class Bench {
         t.q = q.data();
         t.out = out.data();
         t.pages = table.data();
-        t.page_bytes = 2 * block * heads;
+        t.page_bytes = page_bytes;
         t.k_offset = block * thread;
         t.v_offset = block * (heads + thread);
         for (int first = 0; first < tokens; first += tile) {

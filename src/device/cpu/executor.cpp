@@ -34,6 +34,8 @@ Executor::Executor(const CpuProgram& program, const backend::StepBatch& batch, C
       stop_(stop),
       profile_(profile),
       bests_(outputs.kind == backend::OutputKind::arg_max && schedule_.logits_in_columns()),
+      tops_(outputs.kind == backend::OutputKind::top_k && schedule_.logits_in_columns() && outputs.k <= most_top_k &&
+            batch.output_rows.size() <= static_cast<std::size_t>(most_top_rows)),
       tokens_(static_cast<std::int64_t>(batch.tokens.size())),
       outputs_count_(static_cast<std::int64_t>(batch.output_rows.size())),
       logits_(outputs.kind == backend::OutputKind::logits && !program.logits_read() ? outputs.values.data() : nullptr),
@@ -127,11 +129,6 @@ std::byte* Executor::scratch(int thread) const noexcept {
   return base_ + program_.plan().scratch_at + program_.plan().scratch_bytes * static_cast<std::uint64_t>(thread);
 }
 
-BestLogit* Executor::bests_of(int thread) const noexcept {
-  return reinterpret_cast<BestLogit*>(base_ + program_.plan().bests_at +
-                                      program_.plan().bests_bytes * static_cast<std::uint64_t>(thread));
-}
-
 const float* Executor::cosine(std::int32_t table, std::int64_t token) const noexcept {
   const std::size_t i = static_cast<std::size_t>(table);
   const std::int64_t pairs = static_cast<std::int64_t>(program_.graph().rope_tables[i].inverse_frequency.size());
@@ -192,45 +189,6 @@ void Executor::moe_matmul(const backend::MoeMatMul& op, int thread, int threads)
     columns.out_rows = lists.pairs + first;
     const float* bias = op.bias != backend::none ? program_.values(op.bias) + e * weight.shape.rows : nullptr;
     multiply(kernels_, weight, program_.arena(), e, share.begin, share.end, columns, bias, scratch(thread));
-  }
-}
-
-/// Columns rise with the threads: the first of equals has the lowest id.
-void Executor::merge_bests(std::int64_t row, int threads) noexcept {
-  BestLogit best;
-  for (int thread = 0; thread < threads; ++thread) {
-    const BestLogit& other = bests_of(thread)[row];
-    if (device::ranks_before(other.score, best.score)) best = other;
-  }
-  outputs_.ids[static_cast<std::size_t>(row)] = best.id;
-  outputs_.scores[static_cast<std::size_t>(row)] = best.score;
-}
-
-void Executor::finish(int thread, int threads) noexcept {
-  const core::Share share = core::share_of(outputs_count_, thread, threads);
-  const backend::Graph& graph = program_.graph();
-  for (std::int64_t r = share.begin; r < share.end; ++r) {
-    switch (outputs_.kind) {
-      case backend::OutputKind::hidden:
-        std::memcpy(outputs_.values.data() + r * width(graph.hidden), value(graph.hidden, r, thread),
-                    sizeof(float) * static_cast<std::size_t>(width(graph.hidden)));
-        break;
-      case backend::OutputKind::logits:
-        if (logits_ != nullptr) break;
-        std::memcpy(outputs_.values.data() + r * width(graph.logits), value(graph.logits, r, thread),
-                    sizeof(float) * static_cast<std::size_t>(width(graph.logits)));
-        break;
-      case backend::OutputKind::arg_max:
-        if (bests_) {
-          merge_bests(r, threads);
-          break;
-        }
-        [[fallthrough]];
-      case backend::OutputKind::top_k:
-        device::reduce_row({value(graph.logits, r, thread), static_cast<std::size_t>(width(graph.logits))},
-                           static_cast<std::size_t>(r), outputs_);
-        break;
-    }
   }
 }
 

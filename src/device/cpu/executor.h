@@ -15,6 +15,12 @@ struct BestLogit {
   std::int32_t id = 0;
 };
 
+/// Of a block of a row's columns: its largest logit, and the sum of e^(logit - top).
+struct LogitSum {
+  float top = 0;
+  float sum = 0;
+};
+
 class Executor {
  public:
   Executor(const CpuProgram& program, const backend::StepBatch& batch, CpuKvStorage& kv, CpuWorkspace& workspace,
@@ -41,6 +47,7 @@ class Executor {
   void column_list(const Phase& phase, int thread, int threads) noexcept;
   void forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept;
   void find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept;
+  void find_tops(std::int64_t begin, std::int64_t end, std::int64_t seen, int thread) noexcept;
   void column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void panel_list(const Phase& phase, int thread, int threads) noexcept;
   void head_list(const Phase& phase, int thread, int threads) noexcept;
@@ -51,6 +58,7 @@ class Executor {
   void moe_matmul(const backend::MoeMatMul& op, int thread, int threads) noexcept;
   void finish(int thread, int threads) noexcept;
   void merge_bests(std::int64_t row, int threads) noexcept;
+  void merge_tops(std::int64_t row, int threads) noexcept;
 
   std::int64_t row_count(backend::Rows rows) const noexcept {
     return rows == backend::Rows::tokens ? tokens_ : outputs_count_;
@@ -68,6 +76,9 @@ class Executor {
   std::byte* scratch(int thread) const noexcept;
   /// One for each row wanted out.
   BestLogit* bests_of(int thread) const noexcept;
+  /// outputs_.k for each row wanted out.
+  BestLogit* tops_of(int thread, std::int64_t row) const noexcept;
+  LogitSum* sums_of(std::int64_t row) const noexcept;
   const float* cosine(std::int32_t table, std::int64_t token) const noexcept;
   const float* sine(std::int32_t table, std::int64_t token) const noexcept;
 
@@ -82,6 +93,7 @@ class Executor {
   const backend::StopFlag& stop_;
   backend::ProfileSink* profile_;
   const bool bests_;  // each thread finds the best of the logits that it makes
+  const bool tops_;   // or the k best
   std::int64_t tokens_;
   std::int64_t outputs_count_;
   float* logits_;                        // where logits go directly, or null

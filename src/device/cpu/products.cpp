@@ -11,7 +11,7 @@
 namespace llminfer::cpu {
 
 void Executor::matmul(const Phase& phase, int thread, int threads) noexcept {
-  if (phase.logits && bests_) return column_list(phase, thread, threads);
+  if (phase.logits && (bests_ || tops_)) return column_list(phase, thread, threads);
   switch (phase.cut) {
     case StepCut::none:
       panel_list(phase, thread, threads);
@@ -118,45 +118,20 @@ void Executor::column_list(const Phase& phase, int thread, int threads) noexcept
   for (const RowStep& step : schedule_.steps_of(phase)) {
     if (step.quantize != backend::none) grain = 32;
   }
-  const bool choose = phase.logits && bests_;
-  if (choose) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
+  const bool bests = phase.logits && bests_, tops = phase.logits && tops_;
+  if (bests) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
+  if (tops) grain = sum_columns;
   const core::Share share = core::share_of(width(product_at(phase, 0).out), thread, threads, grain);
-  const std::int64_t piece = std::max(least_columns, most_values / (phase.products * row_count(phase.rows)) / 32 * 32);
+  const std::int64_t piece =
+      std::max(least_columns, most_values / (phase.products * row_count(phase.rows)) / sum_columns * sum_columns);
   for (std::int64_t begin = share.begin; begin < share.end; begin += piece) {
     const std::int64_t end = std::min(share.end, begin + piece);
     for (std::int32_t i = 0; i < phase.products; ++i) {
       product(product_at(phase, i), begin / panel_rows, (end + panel_rows - 1) / panel_rows, thread);
     }
     column_steps(phase, begin, end, thread);
-    if (choose) find_bests(begin, end, thread);
-  }
-}
-
-/// Tokens [begin, end) that row `row` of the outputs does not allow get minus infinity.
-void Executor::forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept {
-  if (outputs_.allowed.empty()) return;
-  const std::int64_t words = (width(program_.graph().logits) + 31) / 32;
-  const std::uint32_t* allowed = outputs_.allowed.data() + row * words;
-  for (std::int64_t w = begin / 32; w * 32 < end; ++w) {
-    if (allowed[w] == ~std::uint32_t{0}) continue;
-    for (std::int64_t id = std::max(begin, 32 * w); id < std::min(end, 32 * w + 32); ++id) {
-      float& logit = logits[id - begin];
-      if ((allowed[w] >> id % 32 & 1U) == 0 && !std::isnan(logit)) logit = -std::numeric_limits<float>::infinity();
-    }
-  }
-}
-
-/// The thread's best logit of each row, now that columns [begin, end) are there.
-void Executor::find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept {
-  BestLogit* bests = bests_of(thread);
-  for (std::int64_t r = 0; r < outputs_count_; ++r) {
-    float* logits = value(program_.graph().logits, r, thread) + begin;
-    forbid(r, begin, end, logits);
-    const float top = kernels_.largest(logits, end - begin);
-    if (!device::ranks_before(top, bests[r].score)) continue;
-    const auto is_top = [top](float logit) { return !device::ranks_before(top, logit); };
-    const std::int64_t at = std::find_if(logits, logits + (end - begin), is_top) - logits;
-    bests[r] = {logits[at], static_cast<std::int32_t>(begin + at)};
+    if (bests) find_bests(begin, end, thread);
+    if (tops) find_tops(begin, end, begin - share.begin, thread);
   }
 }
 

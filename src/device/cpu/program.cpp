@@ -81,6 +81,15 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   plan.bests_at = plan.bytes;
   plan.bests_bytes = align(sizeof(BestLogit) * static_cast<std::uint64_t>(limits.outputs));
   plan.bytes += plan.bests_bytes * static_cast<std::uint64_t>(threads);
+  const auto top_rows = static_cast<std::uint64_t>(std::min(most_top_rows, limits.outputs));
+  plan.tops_at = plan.bytes;
+  plan.tops_bytes = align(sizeof(BestLogit) * most_top_k * top_rows);
+  plan.bytes += plan.tops_bytes * static_cast<std::uint64_t>(threads);
+  plan.sums_at = plan.bytes;
+  if (graph.logits != backend::none) {
+    const std::int64_t columns = graph.values[static_cast<std::size_t>(graph.logits)].width;
+    plan.bytes += align(sizeof(LogitSum) * top_rows * static_cast<std::uint64_t>(columns / sum_columns + 1));
+  }
   for (const backend::RopeTable& table : graph.rope_tables) {
     plan.angles_at.push_back(plan.bytes);
     plan.bytes += align(8 * static_cast<std::uint64_t>(limits.tokens) * table.inverse_frequency.size());

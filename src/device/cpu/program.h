@@ -25,6 +25,10 @@ struct Engine {
 
 constexpr std::int32_t most_few_rows = 4;  ///< rows up to which a step goes by the schedule for few rows
 
+constexpr std::int32_t most_top_k = 128;    ///< of a top-k that the threads find themselves
+constexpr std::int32_t most_top_rows = 64;  ///< rows wanted out of such a step
+constexpr std::int64_t sum_columns = 128;   ///< columns of a row whose logits are summed up as one
+
 struct Schedules {
   Schedule many{};
   Schedule few{};
@@ -43,6 +47,9 @@ struct WorkspacePlan {
   std::vector<std::uint64_t> angles_at{};  ///< per RoPE table: cosines [tokens x pairs], then sines
   std::uint64_t bests_at = 0;              ///< per thread: bests_bytes, a BestLogit for each row wanted out
   std::uint64_t bests_bytes = 0;
+  std::uint64_t tops_at = 0;  ///< per thread: tops_bytes, most_top_k BestLogit for each of most_top_rows rows
+  std::uint64_t tops_bytes = 0;
+  std::uint64_t sums_at = 0;    ///< a LogitSum for each sum_columns columns of each of most_top_rows rows
   std::uint64_t parts_at = 0;   ///< uint32 per thread: finished parts of the attention that begins with it; 0 between
   std::uint64_t states_at = 0;  ///< per thread: states_bytes, softmax states of parts of attention
   std::uint64_t states_bytes = 0;

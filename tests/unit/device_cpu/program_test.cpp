@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/memory.h"
+#include "device/common/reduce_outputs.h"
 #include "device/cpu/cpu_backend.h"
 #include "device/cpu/schedule.h"
 #include "device/reference/reference_backend.h"
@@ -339,6 +340,59 @@ TEST_CASE("bits of long contexts do not depend on threads nor on where queries a
         if (at % 2 == 0) parts.push_back({0, 200 + (at - 890) / 2, {7}});
         REQUIRE(runner.step(parts, logits).ok());
         REQUIRE(std::memcmp(logits.data(), truth.data() + at * 50, 50 * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("top-k and the sum of all are those of the row of logits, whoever found them") {
+  const std::vector<Token> tokens = random_tokens(40, 26);
+  Spec spec;
+  spec.vocabulary = 1100;  // of two threads one has less than the other, with seven some have one block
+  spec.repeat = 300;
+  const TestModel model(spec);
+  constexpr std::size_t width = 1100, words = 35;
+  std::vector<float> truth_sums;
+  for (int threads : {1, 2, 7, 12}) {
+    for (const char* isa : {"portable", "auto"}) {
+      Runner runner(cpu(threads, isa), model, 64, 1);
+      for (std::size_t count : {1, 3, 40}) {
+        const std::vector<Runner::Part> parts{
+            {0, 0, {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count)}}};
+        std::vector<float> logits, none;
+        REQUIRE(runner.step(parts, logits).ok());
+        std::vector<std::uint32_t> few(words * count, 0U), most(words * count, ~0U);
+        for (std::size_t i = 0; i < few.size(); i += 5) few[i] = 0x10001U << i % 15;
+        for (std::size_t i = 0; i < most.size(); i += 3) most[i] = 0xffffU;
+        for (const std::vector<std::uint32_t>& allowed : {std::vector<std::uint32_t>{}, most, few}) {
+          for (int k : {1, 5, 40, 128, 200}) {
+            INFO(threads << " threads, " << isa << ", " << count << " rows, k " << k);
+            const std::size_t n = count * static_cast<std::size_t>(k);
+            std::vector<std::int32_t> ids(n, -1), expected_ids(n, -2);
+            std::vector<float> scores(n), expected(n), sums(count), expected_sums(count);
+            backend::StepOutputs outputs;
+            outputs.kind = backend::OutputKind::top_k;
+            outputs.k = k;
+            outputs.allowed = allowed;
+            outputs.ids = ids;
+            outputs.scores = scores;
+            outputs.log_sum_exp = sums;
+            REQUIRE(runner.step(parts, none, outputs).ok());
+            outputs.ids = expected_ids;
+            outputs.scores = expected;
+            outputs.log_sum_exp = expected_sums;
+            for (std::size_t r = 0; r < count; ++r) {
+              device::reduce_row(std::span(logits).subspan(r * width, width), r, outputs);
+              REQUIRE(std::fabs(sums[r] - expected_sums[r]) < 1e-5F);
+            }
+            REQUIRE(ids == expected_ids);
+            REQUIRE(scores == expected);
+            if (allowed.empty() && count == 3 && k == 40) {
+              if (truth_sums.empty()) truth_sums = sums;
+              REQUIRE(same_bits(sums, truth_sums));
+            }
+          }
+        }
       }
     }
   }
