@@ -107,6 +107,25 @@ TEST_CASE("bounds of what a product moves and costs") {
   }
 }
 
+TEST_CASE("memory is what takes longest, by the counts") {
+  // An H200: bytes from memory, bytes of sectors from the first cache, lane instructions, tensor flops in a second. The
+  // first and the last were measured with other programs; others follow from clock and width. An A100 has more of the
+  // others for each byte from memory.
+  constexpr double memory = 4.3e12, cache = 33e12, instructions = 33e12, tensor = 790e12;
+  for (const WeightType type : types) {
+    for (const int rows : {1, 8, 16}) {
+      INFO(describe(type).name << " x " << rows);
+      const Counters c = cost_of(type, rows).counters;
+      const double least = 32 * static_cast<double>(c.unique_sectors) / memory;
+      CHECK(32 * static_cast<double>(c.global_sectors) / cache < least);
+      CHECK(4096 * static_cast<double>(c.mma) / tensor < least);
+      // Weights of two and three bits: instructions take as long from 9 rows on.
+      if (rows > 8 && (type == WeightType::q2_k || type == WeightType::q3_k)) continue;
+      CHECK(static_cast<double>(c.lane_instructions) / 1.25 / instructions < least);
+    }
+  }
+}
+
 TEST_CASE("counts.json is written", "[.][write]") {
   std::ofstream(PTXSIM_COUNTS) << Json{{"nvcc", PTXSIM_NVCC_VERSION},
                                        {"shape", std::to_string(columns_in) + " columns, " +
