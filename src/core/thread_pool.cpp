@@ -4,23 +4,33 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include "core/fail.h"
+#include "core/futex.h"
 #include "core/signals_blocked.h"
 
 namespace llminfer::core {
 namespace {
 
-// How long a waiting thread keeps its core before it yields. A pause takes about 40 to 140 cycles, so 2000 are some 30
-// to 90 us: longer than the differences between threads in one phase. Where the core is wanted by others (more threads
-// than cores, or a busy machine), the one that is waited for may need this very core, and every pause is lost: then the
+using Clock = std::chrono::steady_clock;
+
+// How long a waiting thread keeps its core before it gives it away. A pause takes about 40 to 140 cycles, so 2000 are
+// some 30 to 90 us: longer than the differences between threads in one phase. Where the core is wanted by others of the
+// pool (more threads than cores), the one that is waited for may need this very core, and every pause is lost: then the
 // patience falls to its least. So it adapts: waits that end while spinning double it, waits that do not quarter it.
 constexpr int most_spins_with_cores = 2000;
 constexpr int least_spins = 30;
 // Yields before a worker without work sleeps: about a millisecond on an idle machine, enough to bridge the sampling
 // between two tokens.
 constexpr int yields_before_sleep = 1500;
+// A yield that takes this long gave the core to a stranger for a time slice. Then the next waits sleep: who sleeps gets
+// its core back as soon as it is woken, who yields when the stranger's slice is over. The more often yields prove long,
+// the longer until another one is tried.
+constexpr auto long_yield = std::chrono::microseconds(500);
+constexpr int least_sleeps = 4;
+constexpr int most_sleeps = 1024;
 
 void pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -38,15 +48,11 @@ bool reached(std::uint32_t value, std::uint32_t target) noexcept {
 void more_patience(int& spins, int most) noexcept { spins = std::min(spins * 2, most); }
 void less_patience(int& spins) noexcept { spins = std::max(spins / 4, least_spins); }
 
-void wait_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target, int& spins,
-                        int most_spins) noexcept {
-  if (reached(counter.load(std::memory_order_acquire), target)) return;
-  for (int i = 0; i < spins; ++i) {
-    pause();
-    if (reached(counter.load(std::memory_order_acquire), target)) return more_patience(spins, most_spins);
-  }
-  less_patience(spins);
-  while (!reached(counter.load(std::memory_order_acquire), target)) ::sched_yield();
+/// Yields once; whether that took long.
+bool yield_is_long() noexcept {
+  const Clock::time_point start = Clock::now();
+  ::sched_yield();
+  return Clock::now() - start > long_yield;
 }
 
 int most_spins_for(int threads) noexcept {
@@ -62,7 +68,7 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), most_spins_(most_spins_
   }
   const auto count = static_cast<std::size_t>(threads);
   slots_ = std::make_unique<Slot[]>(count);
-  for (std::size_t i = 0; i < count; ++i) slots_[i].barrier_spins = slots_[i].run_spins = most_spins_;
+  for (std::size_t i = 0; i < count; ++i) slots_[i].barriers.spins = slots_[i].between_runs.spins = most_spins_;
   workers_.reserve(count - 1);
   const SignalsBlocked blocked;
   try {
@@ -80,10 +86,46 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), most_spins_(most_spins_
 
 ThreadPool::~ThreadPool() { stop_workers(); }
 
+void ThreadPool::wait_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target,
+                                    Patience& patience) noexcept {
+  if (reached(counter.load(std::memory_order_acquire), target)) return;
+  const int spins = patience.sleeps > 0 ? most_spins_ : patience.spins;
+  for (int i = 0; i < spins; ++i) {
+    pause();
+    if (reached(counter.load(std::memory_order_acquire), target)) return more_patience(patience.spins, most_spins_);
+  }
+  less_patience(patience.spins);
+  if (patience.sleeps > 0) {
+    --patience.sleeps;
+    return sleep_until_reached(counter, target);
+  }
+  while (!reached(counter.load(std::memory_order_acquire), target)) {
+    if (!yield_is_long()) continue;
+    patience.sleeps = std::max(patience.next_sleeps, least_sleeps);
+    patience.next_sleeps = std::min(2 * patience.sleeps, most_sleeps);
+    return sleep_until_reached(counter, target);
+  }
+  patience.next_sleeps /= 2;
+}
+
+// Either this thread sees the counter reached, or who reaches it sees a sleeper: both look after they wrote, in the one
+// order of sequentially consistent operations.
+void ThreadPool::sleep_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target) noexcept {
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  for (std::uint32_t seen = 0; !reached(seen = counter.load(std::memory_order_seq_cst), target);) {
+    sleep_while(counter, seen);
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ThreadPool::reach(std::atomic<std::uint32_t>& counter, std::uint32_t value) noexcept {
+  counter.exchange(value, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) wake_all(counter);
+}
+
 void ThreadPool::stop_workers() noexcept {
   stopping_.store(true, std::memory_order_relaxed);
-  run_.fetch_add(1, std::memory_order_seq_cst);
-  run_.notify_all();
+  reach(run_, run_.load(std::memory_order_relaxed) + 1);
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -91,12 +133,11 @@ void ThreadPool::run(Function function, void* context) noexcept {
   take_turn();
   function_ = function;
   context_ = context;
-  // Sequentially consistent: this store must not pass the look at whether somebody sleeps that notify_all begins with.
-  const std::uint32_t current = run_.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (threads_ > 1) run_.notify_all();
+  const std::uint32_t current = run_.load(std::memory_order_relaxed) + 1;  // this thread's turn: nobody else writes it
+  reach(run_, current);
   function(context, 0, threads_);
   for (int thread = 1; thread < threads_; ++thread) {
-    wait_until_reached(slots_[static_cast<std::size_t>(thread)].runs, current, slots_[0].run_spins, most_spins_);
+    wait_until_reached(slots_[static_cast<std::size_t>(thread)].runs, current, slots_[0].between_runs);
   }
   end_turn();
 }
@@ -104,11 +145,11 @@ void ThreadPool::run(Function function, void* context) noexcept {
 void ThreadPool::barrier(int thread) noexcept {
   Slot& own = slots_[static_cast<std::size_t>(thread)];
   const std::uint32_t phase = own.phase.load(std::memory_order_relaxed) + 1;
-  own.phase.store(phase, std::memory_order_release);
+  reach(own.phase, phase);
   // Each begins with its right neighbour, so that not all look at the same line first.
   for (int step = 1; step < threads_; ++step) {
     const int other = thread + step < threads_ ? thread + step : thread + step - threads_;
-    wait_until_reached(slots_[static_cast<std::size_t>(other)].phase, phase, own.barrier_spins, most_spins_);
+    wait_until_reached(slots_[static_cast<std::size_t>(other)].phase, phase, own.barriers);
   }
 }
 
@@ -116,33 +157,30 @@ void ThreadPool::work(int thread) noexcept {
   Slot& own = slots_[static_cast<std::size_t>(thread)];
   std::uint32_t last = 0;
   while (true) {
-    last = await_run(last, own.run_spins);
+    last = await_run(last, own.between_runs);
     if (stopping_.load(std::memory_order_relaxed)) return;
     function_(context_, thread, threads_);
-    own.runs.store(last, std::memory_order_release);
+    reach(own.runs, last);
   }
 }
 
 // Waits for the run after `last` and gives its number. Runs cannot be missed: the next one begins only after this
 // thread has finished the one before.
-std::uint32_t ThreadPool::await_run(std::uint32_t last, int& spins) noexcept {
-  std::uint32_t seen = last;
-  for (int i = 0; i < spins; ++i) {
-    seen = run_.load(std::memory_order_acquire);
-    if (seen != last) {
-      more_patience(spins, most_spins_);
-      return seen;
+std::uint32_t ThreadPool::await_run(std::uint32_t last, Patience& patience) noexcept {
+  const std::uint32_t next = last + 1;
+  for (int i = 0; i < patience.spins; ++i) {
+    if (run_.load(std::memory_order_acquire) == next) {
+      more_patience(patience.spins, most_spins_);
+      return next;
     }
     pause();
   }
-  less_patience(spins);
-  for (int i = 0; i < yields_before_sleep; ++i) {
-    seen = run_.load(std::memory_order_acquire);
-    if (seen != last) return seen;
-    ::sched_yield();
+  less_patience(patience.spins);
+  for (int i = 0; i < yields_before_sleep && run_.load(std::memory_order_acquire) != next; ++i) {
+    if (yield_is_long()) break;
   }
-  while ((seen = run_.load(std::memory_order_acquire)) == last) run_.wait(last, std::memory_order_seq_cst);
-  return seen;
+  sleep_until_reached(run_, next);
+  return next;
 }
 
 // Callers are served in order. They sleep while they wait: a run takes milliseconds.

@@ -1,5 +1,6 @@
 // Threads that compute one thing together: fork, barriers inside, join. Made for a step of a decoder, which is some
-// hundred short phases: workers spin between phases and go to sleep only when no work comes for a while.
+// hundred short phases: workers spin between phases, and sleep only when no work comes for a while or when others keep
+// the cores busy.
 #pragma once
 
 #include <atomic>
@@ -41,20 +42,29 @@ class ThreadPool {
   void barrier(int thread) noexcept;
 
  private:
+  /// How long a thread spins before it gives its core away, and whether it then sleeps at once instead of yielding.
+  struct Patience {
+    int spins = 0;
+    int sleeps = 0;       ///< so many waits to come
+    int next_sleeps = 0;  ///< if the next yield after those is a long one again
+  };
+
   // One cache line a thread, so that a thread's store disturbs nobody but those who wait for it. (128: neighbouring
   // lines are fetched in pairs.)
   // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
   struct alignas(128) Slot {
     std::atomic<std::uint32_t> phase{0};  // barriers this thread has reached since construction
     std::atomic<std::uint32_t> runs{0};   // runs this thread has finished since construction
-    // How long this thread spins before it yields, in barriers and between runs. Touched by it alone, so on a line that
-    // nobody polls.
-    alignas(128) int barrier_spins = 0;
-    int run_spins = 0;
+    // Touched by this thread alone, so on a line that nobody polls.
+    alignas(128) Patience barriers{};
+    Patience between_runs{};
   };
 
   void work(int thread) noexcept;
-  std::uint32_t await_run(std::uint32_t last, int& spins) noexcept;
+  void wait_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target, Patience& patience) noexcept;
+  void sleep_until_reached(const std::atomic<std::uint32_t>& counter, std::uint32_t target) noexcept;
+  void reach(std::atomic<std::uint32_t>& counter, std::uint32_t value) noexcept;
+  std::uint32_t await_run(std::uint32_t last, Patience& patience) noexcept;
   void take_turn() noexcept;
   void end_turn() noexcept;
   void stop_workers() noexcept;
@@ -69,6 +79,7 @@ class ThreadPool {
   void* context_ = nullptr;
   std::atomic<bool> stopping_{false};
   alignas(128) std::atomic<std::uint32_t> run_{0};  // runs begun since construction; workers sleep on it
+  alignas(128) std::atomic<int> sleepers_{0};       // threads that sleep, or are about to, until a counter is reached
 
   // The queue of callers: who holds the number that is being served may run.
   alignas(128) std::atomic<std::uint32_t> next_ticket_{0};

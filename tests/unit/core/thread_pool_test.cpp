@@ -115,6 +115,37 @@ TEST_CASE("barriers separate phases, also with more threads than cores") {
   }
 }
 
+TEST_CASE("barriers separate phases while strangers keep all cores busy, which makes waiting threads sleep") {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> strangers;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+    strangers.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) {
+      }
+    });
+  }
+  constexpr int rounds = 300;
+  for (const int threads : {2, 5}) {
+    ThreadPool pool(threads);
+    std::vector<int> counts(static_cast<std::size_t>(threads), 0);  // written by their owners, read by all after it
+    std::atomic<int> wrong{0};
+    for (int run = 0; run < 3; ++run) {
+      std::fill(counts.begin(), counts.end(), 0);
+      parallel(pool, [&](int thread, int) noexcept {
+        for (int round = 1; round <= rounds; ++round) {
+          counts[static_cast<std::size_t>(thread)] = round;
+          pool.barrier(thread);
+          for (const int count : counts) wrong += count == round ? 0 : 1;
+          pool.barrier(thread);
+        }
+      });
+    }
+    CHECK(wrong == 0);
+  }
+  stop = true;
+  for (std::thread& stranger : strangers) stranger.join();
+}
+
 TEST_CASE("callers on several threads take turns") {
   ThreadPool pool(3);
   long plain_counter = 0;  // only turns keep this right
