@@ -80,7 +80,10 @@ class BatchEngine {
     };
     std::span<const float> logits{};
     std::optional<Best> best{};
+    std::span<const Token> top_ids{};  // or the best ones, falling
+    std::span<const float> top_logits{};
   };
+  static constexpr int most_top = 128;  // of logits that a row is reduced to
 
   using Requests = std::vector<std::shared_ptr<BatchRequest>>;
 
@@ -105,6 +108,8 @@ class BatchEngine {
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
   bool wants_best_alone() const noexcept;
+  int wants_top_alone() const noexcept;
+  ComputedRow row_of(std::size_t row, int top, bool best) const noexcept;
   std::span<const std::uint32_t> fill_allowed() noexcept;
   void commit(std::size_t item, const ComputedRow& row, Clock::time_point now) noexcept;
   void choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept;
@@ -142,6 +147,7 @@ class BatchEngine {
   core::Array<float> rows_;
   std::vector<Token> best_ids_;  // in place of rows_ where the best logit is all that is wanted
   std::vector<float> best_logits_;
+  std::vector<float> log_sums_;
   SamplerWorkspace sampler_;
   std::uint64_t arrivals_ = 0;
   BatchStats counts_;  // published under the mutex, with the rates

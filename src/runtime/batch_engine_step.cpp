@@ -108,10 +108,13 @@ void BatchEngine::run_step() noexcept {
   const bool best = wants_best_alone();
   backend::StepOutputs outputs;
   outputs.values = rows_.span();
-  if (best) {
-    outputs.kind = backend::OutputKind::arg_max;
+  const int top = best ? 0 : wants_top_alone();
+  if (best || top > 0) {
+    outputs.kind = best ? backend::OutputKind::arg_max : backend::OutputKind::top_k;
     outputs.ids = best_ids_;
     outputs.scores = best_logits_;
+    outputs.log_sum_exp = log_sums_;
+    outputs.k = top;
     outputs.allowed = fill_allowed();
   }
   backend::Status status;
@@ -129,7 +132,6 @@ void BatchEngine::run_step() noexcept {
   }
   ++counts_.steps;
   if (!status.ok() && status.code == ErrorCode::cancelled) return;
-  const auto width = static_cast<std::size_t>(pool_->graph().vocabulary);
   std::size_t row = 0;
   const profile::PartScope sampling(recorder_.get(), profile::Part::sampling, profile::Part::scheduling);
   for (std::size_t k = 0; k < stepped_.size(); ++k) {
@@ -138,14 +140,39 @@ void BatchEngine::run_step() noexcept {
       continue;
     }
     const bool wanted = step_.items[k].rows == RowsWanted::last;
-    ComputedRow computed;
-    if (wanted && best) computed.best = ComputedRow::Best{best_ids_[row], best_logits_[row]};
-    if (wanted && !best) computed.logits = rows_.span().subspan(row * width, width);
-    commit(k, computed, now);
+    commit(k, wanted ? row_of(row, top, best) : ComputedRow{}, now);
     row += wanted ? 1 : 0;
   }
   computed_.add(now, status.ok() ? static_cast<std::uint64_t>(step_.tokens()) : 0);
   counts_.sampling += elapsed(now, clock_->now());
+}
+
+/// What the step gave for row `row` of those wanted.
+BatchEngine::ComputedRow BatchEngine::row_of(std::size_t row, int top, bool best) const noexcept {
+  ComputedRow computed;
+  const auto width = static_cast<std::size_t>(pool_->graph().vocabulary), count = static_cast<std::size_t>(top);
+  if (best) {
+    computed.best = ComputedRow::Best{best_ids_[row], best_logits_[row]};
+  } else if (top > 0) {
+    computed.top_ids = std::span(best_ids_).subspan(row * count, count);
+    computed.top_logits = std::span(best_logits_).subspan(row * count, count);
+  } else {
+    computed.logits = rows_.span().subspan(row * width, width);
+  }
+  return computed;
+}
+
+/// How many best logits are all that any row of this step is wanted for; 0 where others are, or too many.
+int BatchEngine::wants_top_alone() const noexcept {
+  int top = 0;
+  for (std::size_t k = 0; k < stepped_.size(); ++k) {
+    if (step_.items[k].rows == RowsWanted::none) continue;
+    const BatchRequest& request = *live_[stepped_[k]];
+    const int wanted = request.generation.wants_top_alone();
+    if (request.beams || request.followers != nullptr || wanted == 0 || wanted > most_top) return 0;
+    top = std::max(top, wanted);
+  }
+  return top;
 }
 
 /// Whether the device's arg-max is all that every row of this step is wanted for.
@@ -189,7 +216,7 @@ void BatchEngine::commit(std::size_t item, const ComputedRow& row, Clock::time_p
     request.caller->served += (computed - request.charged) / request.caller_weight;
     request.charged = computed;
   }
-  if (row.logits.empty() && !row.best) return;
+  if (row.logits.empty() && !row.best && row.top_ids.empty()) return;
   if (request.beams) {
     take_beam_row(request, row.logits, now);
     return;
@@ -203,6 +230,9 @@ void BatchEngine::choose(BatchRequest& request, const ComputedRow& row, Clock::t
   const std::int32_t before = request.sequence.size();
   Result<void> stepped = core::guard("Batcher", [&] {
     if (row.best) return request.generation.step(row.best->token, row.best->logit, request.sequence);
+    if (!row.top_ids.empty()) {
+      return request.generation.step(row.top_ids, row.top_logits, sampler_, request.sequence);
+    }
     return request.generation.step(row.logits, sampler_, request.sequence);
   });
   if (!stepped) {

@@ -178,6 +178,21 @@ Result<void> Generation::step(Token best, float logit, Sequence& sequence) {
   return take(sampled, draw, sequence);
 }
 
+int Generation::wants_top_alone() const noexcept {
+  if (wants_best_alone()) return 1;
+  return whole_vocabulary_ && chain_.new_tokens() > 0 ? chain_.wants_top_alone() : 0;
+}
+
+Result<void> Generation::step(std::span<const Token> ids, std::span<const float> logits, SamplerWorkspace& workspace,
+                              Sequence& sequence) {
+  const auto count = static_cast<std::size_t>(wants_top_alone());
+  if (wants_best_alone()) return step(ids[0], logits[0], sequence);
+  Draw draw;
+  const SampleStatus sampled =
+      chain_.sample_top(workspace, ids.first(count), logits.first(count), sequence.tokens(), draw);
+  return take(sampled, draw, sequence);
+}
+
 Result<void> Generation::take(SampleStatus sampled, const Draw& draw, Sequence& sequence) {
   if (sampled != SampleStatus::ok) return Error{error_code(sampled), describe(sampled), "", 0, 0};
 

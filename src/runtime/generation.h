@@ -60,6 +60,10 @@ class Generation {
   /// at every token.
   bool wants_best_alone() const noexcept;
   Result<void> step(Token best, float logit, Sequence& sequence);
+  /// The same of the device's top-k: how many it needs at least (0: it needs other logits), and the step with them.
+  int wants_top_alone() const noexcept;
+  Result<void> step(std::span<const Token> ids, std::span<const float> logits, SamplerWorkspace& workspace,
+                    Sequence& sequence);
   /// Of StepOutputs::allowed: whether not all tokens are, and the row.
   bool forbids() const noexcept { return chain_.forbids(); }
   void fill_allowed(std::span<std::uint32_t> allowed) const noexcept { chain_.fill_allowed(allowed); }

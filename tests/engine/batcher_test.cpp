@@ -94,10 +94,10 @@ TEST_CASE("a session comes back, goes on alone and in another batch") {
   CHECK(history(b) == history(a));
 }
 
-TEST_CASE("greedy requests choose what they choose alone, beside others that want all logits or not") {
+TEST_CASE("requests choose what they choose alone, whether others want the best logit, the k best or all") {
   const Model model = open_tiny();
   Batcher batcher = Batcher::start(model, small(model, 64)).value();
-  for (const bool mixed : {false, true}) {
+  for (const int other : {0, 1, 2}) {
     std::vector<GenerateOptions> options(4);
     for (GenerateOptions& o : options) {
       o.max_tokens = 14;
@@ -105,7 +105,10 @@ TEST_CASE("greedy requests choose what they choose alone, beside others that wan
     }
     options[1].sampling.banned_tokens = {3, 4, 5, 6, 7, 8};
     options[2].sampling.min_new_tokens = 6;
-    if (mixed) options[3] = random_options(14, 9);
+    if (other > 0) options[3] = random_options(14, 9);
+    if (other == 2) options[3].sampling.top_k = 5;
+    if (other == 2) options[2].sampling.temperature = 1.2F;
+    if (other == 2) options[2].sampling.top_k = 3;
     std::vector<Generator> generators;
     for (std::size_t i = 0; i < options.size(); ++i) {
       const std::vector<Token> prompt = some_tokens(6 + static_cast<int>(i), 16, static_cast<std::uint32_t>(i));

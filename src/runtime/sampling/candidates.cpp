@@ -85,6 +85,20 @@ LogitCheck Candidates::reset(std::span<const float> logits) noexcept {
   return highest == removed ? LogitCheck::nothing_left : LogitCheck::ok;
 }
 
+LogitCheck Candidates::reset_top(std::span<const Token> ids, std::span<const float> logits) noexcept {
+  dense_ = false;
+  copied_ = false;
+  holes_ = false;
+  scale_ = 1;
+  list_.clear();
+  if (logits.empty() || logits[0] == removed) return LogitCheck::nothing_left;
+  if (logits[0] != logits[0]) return LogitCheck::not_a_number;  // ranks before every number
+  if (logits[0] > largest) return LogitCheck::infinite;
+  for (std::size_t i = 0; i < ids.size() && logits[i] != removed; ++i) list_.push_back({ids[i], logits[i]});
+  std::sort(list_.begin(), list_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+  return LogitCheck::ok;
+}
+
 void Candidates::copy_row() noexcept {
   if (copied_) return;
   std::copy_n(values_, own_.size(), own_.begin());

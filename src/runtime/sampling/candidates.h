@@ -28,6 +28,8 @@ class Candidates {
 
   /// Starts with a row of `vocabulary` logits, which must stay valid and unchanged until the next reset.
   LogitCheck reset(std::span<const float> logits) noexcept;
+  /// As reset with a row of which keep_top has left these: falling, the lower id first of equals.
+  LogitCheck reset_top(std::span<const Token> ids, std::span<const float> logits) noexcept;
   /// As reset with the ids alone whose bit is set in `mask` (64 ids a word).
   void restrict_to(std::span<const std::uint64_t> mask) noexcept;
 

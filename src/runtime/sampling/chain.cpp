@@ -162,6 +162,28 @@ SampleStatus SamplerChain::sample(SamplerWorkspace& workspace, std::span<const f
   const SampleStatus checked = status_of(candidates.reset(logits));
   if (checked != SampleStatus::ok) return checked;
   report_raw(candidates, draw);
+  const SampleStatus chosen = choose(workspace, history, draw);
+  if (chosen != SampleStatus::ok) return chosen;
+  draw.logprob = std::numeric_limits<float>::quiet_NaN();
+  if (logprobs_) {
+    const auto raw = static_cast<double>(logits[static_cast<std::size_t>(draw.token)]);
+    draw.logprob = static_cast<float>(raw - normalizer_);
+  }
+  return SampleStatus::ok;
+}
+
+SampleStatus SamplerChain::sample_top(SamplerWorkspace& workspace, std::span<const Token> ids,
+                                      std::span<const float> logits, std::span<const Token> history,
+                                      Draw& draw) noexcept {
+  if (workspace.candidates.vocabulary() != vocabulary_) return SampleStatus::nothing_left;
+  const SampleStatus checked = status_of(workspace.candidates.reset_top(ids, logits));
+  if (checked != SampleStatus::ok) return checked;
+  draw = {};
+  return choose(workspace, history, draw);
+}
+
+/// Of the candidates that the workspace holds.
+SampleStatus SamplerChain::choose(SamplerWorkspace& workspace, std::span<const Token> history, Draw& draw) noexcept {
   Step step;
   step.history = history;
   step.new_tokens = new_tokens_;
@@ -169,19 +191,21 @@ SampleStatus SamplerChain::sample(SamplerWorkspace& workspace, std::span<const f
                  static_cast<std::uint32_t>(strings_.attempts(history.size()))};
   step.counts = &workspace.counts;
   try {
-    const SampleStatus status = run(workspace, step, draw);
-    if (status != SampleStatus::ok) return status;
+    return run(workspace, step, draw);
   } catch (const Exception& e) {
     return status_of(e);
   } catch (...) {
     return SampleStatus::callback_failed;
   }
-  draw.logprob = std::numeric_limits<float>::quiet_NaN();
-  if (logprobs_) {
-    const auto raw = static_cast<double>(logits[static_cast<std::size_t>(draw.token)]);
-    draw.logprob = static_cast<float>(raw - normalizer_);
+}
+
+int SamplerChain::wants_top_alone() const noexcept {
+  if (mask_ || strings_.active() || logprobs_ || top_count_ > 0) return 0;
+  for (const auto& link : links_) {
+    if (link->keeps_top() > 0) return link->keeps_top() < vocabulary_ ? link->keeps_top() : 0;
+    if (!link->keeps_order()) return 0;
   }
-  return SampleStatus::ok;
+  return 0;
 }
 
 bool SamplerChain::wants_best_alone() const noexcept {

@@ -8,6 +8,7 @@ class TemperatureLink final : public Link {
  public:
   explicit TemperatureLink(float value) : factor_(1.0 / static_cast<double>(value)) {}
   void apply(Candidates& candidates, const Step&) override { candidates.multiply(factor_); }
+  bool keeps_order() const noexcept override { return true; }
   std::unique_ptr<Link> clone() const override { return std::make_unique<TemperatureLink>(*this); }
 
  private:

@@ -7,6 +7,7 @@ class TopKLink final : public Link {
  public:
   explicit TopKLink(int k) : k_(static_cast<std::size_t>(k)) {}
   void apply(Candidates& candidates, const Step&) override { candidates.keep_top(k_); }
+  int keeps_top() const noexcept override { return static_cast<int>(k_); }
   std::unique_ptr<Link> clone() const override { return std::make_unique<TopKLink>(*this); }
 
  private:

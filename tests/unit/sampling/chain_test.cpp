@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -100,6 +101,73 @@ TEST_CASE("Temperature 0 takes the lowest id of equals") {
   CHECK(draw_once({.temperature = 0.0f}, {1, 3, 2, 3, 3}).token == 1);
   CHECK(draw_once({.chain = {TopK{4}, Temperature{0}}}, {1, 3, 2, 3, 3}).token == 1);
   CHECK(draw_once({.chain = {TopK{1}}}, {1, 3, 2, 3, 3}).token == 1);
+}
+
+TEST_CASE("The k best logits alone give the token that the whole row gives") {
+  const std::vector<std::vector<SamplerSpec>> chains{{TopK{40}},
+                                                     {Temperature{0.7f}, TopK{40}, TopP{0.9f}, MinP{0.05f}},
+                                                     {Temperature{1.5f}, Temperature{0.5f}, TopK{7}, Temperature{3.0f}},
+                                                     {TopK{1}},
+                                                     {TopK{299}},
+                                                     {TopK{5}, Greedy{}}};
+  SamplerWorkspace workspace(300), other(300);
+  for (const auto& links : chains) {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      std::vector<float> logits = logits_row(static_cast<std::uint32_t>(seed), 300);
+      for (std::size_t i = 0; i < 300; i += 4) logits[i] = logits[i / 2];  // equals
+      if (seed % 3 == 0) std::fill(logits.begin() + 4, logits.end(), -inf);
+      const SamplingOptions options{.chain = links, .seed = seed, .banned_tokens = {3, 17}};
+      SamplerChain::Setup setup = setup_for(300);
+      setup.logprobs = false;
+      SamplerChain whole(options, setup), top(options, setup);
+      const auto k = static_cast<std::size_t>(top.wants_top_alone());
+      REQUIRE(k > 0);
+      Draw expected, got;
+      REQUIRE(whole.sample(workspace, logits, {}, expected) == SampleStatus::ok);
+      std::vector<Token> ids(300);
+      for (std::size_t i = 0; i < 300; ++i) ids[i] = static_cast<Token>(i);
+      for (const Token banned : {3, 17}) logits[static_cast<std::size_t>(banned)] = -inf;
+      std::stable_sort(ids.begin(), ids.end(), [&](Token a, Token b) {
+        return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+      });
+      std::vector<float> scores;
+      for (const Token id : ids) scores.push_back(logits[static_cast<std::size_t>(id)]);
+      REQUIRE(top.sample_top(other, std::span(ids).first(k), std::span(scores).first(k), {}, got) == SampleStatus::ok);
+      REQUIRE(got.token == expected.token);
+      REQUIRE(got.sampled_logprob == expected.sampled_logprob);
+    }
+  }
+}
+
+TEST_CASE("What needs the k best logits alone") {
+  const auto wants = [](const SamplingOptions& options, bool logprobs = false) {
+    SamplerChain::Setup setup = setup_for(80);
+    setup.logprobs = logprobs;
+    return SamplerChain(options, setup).wants_top_alone();
+  };
+  CHECK(wants({.top_k = 40}) == 40);
+  CHECK(wants({.top_k = 79}) == 79);
+  CHECK(wants({.top_k = 80}) == 0);  // keeps all
+  CHECK(wants({.temperature = 0.7f, .top_k = 40, .top_p = 0.9f, .banned_tokens = {1}}) == 40);
+  CHECK(wants({.top_k = 40}, true) == 0);
+  CHECK(wants({}) == 0);
+  CHECK(wants({.top_p = 0.9f}) == 0);
+  CHECK(wants({.top_k = 40, .repetition_penalty = 1.1f}) == 0);
+  CHECK(wants({.chain = {TopP{0.9f}, TopK{40}}}) == 0);
+  CHECK(wants({.chain = {TopK{40}, TopP{0.9f}}}) == 40);
+
+  SamplerChain chain({.top_k = 2}, setup_for(8));
+  SamplerWorkspace workspace(8);
+  const std::vector<Token> ids{3, 1};
+  Draw draw;
+  const auto status = [&](float first) {
+    return chain.sample_top(workspace, ids, std::vector<float>{first, -inf}, {}, draw);
+  };
+  CHECK(status(1) == SampleStatus::ok);
+  CHECK(draw.token == 3);
+  CHECK(status(-inf) == SampleStatus::nothing_left);
+  CHECK(status(inf) == SampleStatus::infinite);
+  CHECK(status(std::numeric_limits<float>::quiet_NaN()) == SampleStatus::not_a_number);
 }
 
 TEST_CASE("What needs the best logit alone") {
