@@ -14,17 +14,10 @@ constexpr int batch_threads = 256;
 
 /// What the two warps of a pair share.
 enum class Pair : std::int32_t { columns, activations, weights };
-/// Weights of eight bits and more leave no registers for four tiles of activations.
-template <class Format>
-constexpr bool is_heavy = Format::Levels::bytes >= 4096;
-
-template <class Format, int Tiles>
+template <int Tiles, Pair Shared>
 struct Batch {
-  static constexpr Pair pair = Tiles > 2 || is_heavy<Format>  ? Pair::activations
-                               : Format::Levels::bytes < 2048 ? Pair::weights
-                                                              : Pair::columns;
-  static constexpr int rows = pair == Pair::weights ? 512 : 256;               // of weights
-  static constexpr int tiles = pair == Pair::activations ? 2 * Tiles : Tiles;  // of activations
+  static constexpr int rows = Shared == Pair::weights ? 512 : 256;               // of weights
+  static constexpr int tiles = Shared == Pair::activations ? 2 * Tiles : Tiles;  // of activations
 };
 
 constexpr int stage_blocks = 8;  // of 32 columns
@@ -137,10 +130,9 @@ struct BatchWarp {
 };
 
 /// Sums of the warps of a block, which take the place of the stages: 16 * Tiles of each lane.
-template <class Format, int Tiles>
+template <class Format, int Tiles, Pair Shared>
 struct BatchSums {
   static constexpr int count = 16 * Tiles;
-  static constexpr Pair pair = Batch<Format, Tiles>::pair;
   float* room;
   int warp, lane;
 
@@ -151,7 +143,7 @@ struct BatchSums {
   /// Of both warps of a pair, if they share columns.
   __device__ float get(int i) const {
     const float* mine = room + (warp * count + i) * 32 + lane;
-    if (pair != Pair::columns) return mine[0];
+    if (Shared != Pair::columns) return mine[0];
     const float* even = mine - warp % 2 * count * 32;
     return even[0] + even[count * 32];
   }
@@ -159,7 +151,7 @@ struct BatchSums {
   template <class F>
   __device__ void each(F f) const {
 #pragma unroll 4
-    for (int i = pair == Pair::columns ? warp % 2 : 0; i < count; i += pair == Pair::columns ? 2 : 1) f(i);
+    for (int i = Shared == Pair::columns ? warp % 2 : 0; i < count; i += Shared == Pair::columns ? 2 : 1) f(i);
   }
   /// `first_row`, `first_column`: of the warp's activations and rows of weights.
   __device__ void store(const MatMulQuantParams& p, const MatMulTarget& target, int first_row, int first_column, int i,
@@ -173,21 +165,20 @@ struct BatchSums {
 };
 
 /// Bytes of shared memory.
-template <class Format, int Tiles>
+template <class Format, int Tiles, Pair Shared>
 constexpr int batch_shared() {
-  const int stages = 2 * Batch<Format, Tiles>::tiles * Stage<Format>::bytes;
+  const int stages = 2 * Batch<Tiles, Shared>::tiles * Stage<Format>::bytes;
   const int sums = 8 * 16 * Tiles * 128;
   return stages > sums ? stages : sums;
 }
 
-template <class Format, int Tiles>
+template <class Format, int Tiles, Pair Shared>
 __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQuantParams p) {
-  using B = Batch<Format, Tiles>;
-  constexpr Pair pair = B::pair;
+  using B = Batch<Tiles, Shared>;
   extern __shared__ uint4 room[];
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int second = warp % 2;
-  const int group_of_block = pair == Pair::weights ? warp : warp / 2;
+  const int group_of_block = Shared == Pair::weights ? warp : warp / 2;
   const int first_tile = static_cast<int>(blockIdx.y) * B::tiles;
   constexpr int stage_bytes = B::tiles * Stage<Format>::bytes;
   const int stages = (p.chunks + 3) / 4, step = static_cast<int>(gridDim.z);
@@ -202,7 +193,7 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
                static_cast<std::int64_t>(group) * (p.chunks / Format::piece_chunks) * Format::piece_bytes;
   }
   // Where there are no rows of activations for the second warp, it only copies.
-  const bool idle = pair == Pair::activations && second == 1 && 8 * (first_tile + Tiles) >= p.rows;
+  const bool idle = Shared == Pair::activations && second == 1 && 8 * (first_tile + Tiles) >= p.rows;
   w.chunks = idle ? 0 : p.chunks;
   w.lane = lane;
 #pragma unroll
@@ -212,8 +203,8 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
 
   auto* shared = reinterpret_cast<std::byte*>(room);
   // Of a stage's four chunks each warp has all, or two.
-  const int first_chunk = pair == Pair::columns ? 2 * second : 0, chunks = pair == Pair::columns ? 2 : 4;
-  const int tiles_at = pair == Pair::activations ? second * Tiles * Stage<Format>::bytes : 0;
+  const int first_chunk = Shared == Pair::columns ? 2 * second : 0, chunks = Shared == Pair::columns ? 2 : 4;
+  const int tiles_at = Shared == Pair::activations ? second * Tiles * Stage<Format>::bytes : 0;
   int stage = static_cast<int>(blockIdx.z), buffer = 0;
   if (stage < stages) copy_stage<Format>(p, shared, first_tile, B::tiles, stage);
   commit_copies();
@@ -244,14 +235,14 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
   }
   wait_for_copies<0>();
 
-  BatchSums<Format, Tiles> sums{reinterpret_cast<float*>(room), warp, lane};
+  BatchSums<Format, Tiles, Shared> sums{reinterpret_cast<float*>(room), warp, lane};
   __syncthreads();
   sums.put(w.sum);
   __syncthreads();
   unsigned number = blockIdx.x;
   asm volatile("" : "+r"(number));  // found again, so that it takes no registers before
   const BlockTarget target = target_of(p, B::rows, number);
-  const int first_row = 8 * first_tile + (pair == Pair::activations ? second * 8 * Tiles : 0);
+  const int first_row = 8 * first_tile + (Shared == Pair::activations ? second * 8 * Tiles : 0);
   const int first_column = target.block * B::rows + 64 * group_of_block;
   const bool stores = first_column < target.weight.columns_out && !idle;
   if (gridDim.z == 1) {
@@ -261,7 +252,7 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
     return;
   }
   constexpr int floats = 8 * 32 * 16 * Tiles;
-  const int mine = (pair == Pair::columns ? warp / 2 : warp) * sums.count * 32 + lane;
+  const int mine = (Shared == Pair::columns ? warp / 2 : warp) * sums.count * 32 + lane;
   float* left = partials_of(p, blockIdx.z, floats) + mine;
   if (stores) sums.each([&](int i) { __stcg(left + i * 32, sums.get(i)); });
   if (!is_last_block(p)) return;
@@ -275,27 +266,28 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
   }
 }
 
-template <class Format, int Tiles>
+template <class Format, int Tiles, Pair Shared>
 cudaError_t launch_batch_of(const MatMulQuantParams& p, cudaStream_t stream) {
-  using B = Batch<Format, Tiles>;
+  using B = Batch<Tiles, Shared>;
   const unsigned blocks = row_blocks_of(p, B::rows), tiles = blocks_for(p.rows, 8 * B::tiles);
   const unsigned splits = splits_of(p, blocks * tiles, (p.chunks + 3) / 4);
-  constexpr int shared = batch_shared<Format, Tiles>();
+  constexpr int shared = batch_shared<Format, Tiles, Shared>();
   if constexpr (shared > 48 * 1024) {
-    const cudaError_t e =
-        cudaFuncSetAttribute(matmul_batch_kernel<Format, Tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    const cudaError_t e = cudaFuncSetAttribute(matmul_batch_kernel<Format, Tiles, Shared>,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess) return e;
   }
-  matmul_batch_kernel<Format, Tiles><<<dim3(blocks, tiles, splits), batch_threads, shared, stream>>>(p);
+  matmul_batch_kernel<Format, Tiles, Shared><<<dim3(blocks, tiles, splits), batch_threads, shared, stream>>>(p);
   return cudaGetLastError();
 }
 
 template <class Format>
 cudaError_t launch_batch(const MatMulQuantParams& p, cudaStream_t stream) {
-  if constexpr (!is_heavy<Format>) {
-    if (p.rows > 16) return launch_batch_of<Format, 4>(p, stream);
-  }
-  return launch_batch_of<Format, 2>(p, stream);
+  constexpr bool few_bits = Format::Levels::bytes < 2048;
+  // Some formats leave no registers for four tiles of activations.
+  constexpr int many = Format::Levels::bytes >= 4096 || Format::Scales::groups == 2 ? 2 : 4;
+  if (p.rows <= 16) return launch_batch_of < Format, 2, few_bits ? Pair::weights : Pair::columns > (p, stream);
+  return launch_batch_of<Format, many, Pair::activations>(p, stream);
 }
 
 }  // namespace llminfer::cuda

@@ -21,13 +21,10 @@ struct WeightFormat {
   static constexpr bool wide = Scales::groups == 2 || (Scales::super && !minima && Levels::zero == 128);
   /// Whether four warps make a block: more of them find room for their registers then.
   static constexpr bool narrow = Levels::bytes == 1536;
-  /// Blocks that a multiprocessor must have room for; 0: what the compiler thinks best, which for some formats is too
-  /// few registers.
+  /// Blocks that a multiprocessor must have room for: as many as leave registers for all loads of a turn.
   static constexpr int blocks(int groups) {
     if (narrow) return 3;
-    if ((wide && Scales::groups == 1) || Levels::bytes == 3072) return 1;
-    if (groups == 1 && Levels::bytes == 2560 && minima) return 1;
-    return groups == 2 && (Levels::zero == 8 || Levels::bytes + Scales::bytes == 3072) ? 1 : 0;
+    return groups == 1 || Levels::bytes == 1024 ? 2 : 1;
   }
   /// Whether sums of activations are needed of each block of 32 columns, or of 16.
   static constexpr bool sums = Levels::zero != 0 || Scales::minimum;
