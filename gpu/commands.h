@@ -22,6 +22,7 @@ struct Options {
   bool slow = false;            ///< the large op cases as well
   int samples = 30;             ///< of a time, of which the median is taken
   std::vector<int> rows{};      ///< of products; empty: all
+  std::vector<int> shape{};     ///< of products: columns, rows of weights; empty: those of models
   double copy = 0, tensor = 0;  ///< measured ceilings that shares are of; 0: not known
 };
 

@@ -19,6 +19,7 @@ constexpr const char* usage =
     "usage: gpu_check info|correct|replay|ceilings|products|attention [option ...]\n"
     "  --seed N      of random data            --filter TEXT   of cases or types       --slow   large cases too\n"
     "  --count N     of replayed steps         --seconds S     of the ceilings         --tiny   the smallest shapes\n"
+    "  --shape K,N   of products: columns, rows of weights\n"
     "  --rows A,B    of products               --samples N     of each time            --out FILE\n"
     "  --ceilings FILE   what `ceilings` wrote: shares of it are given\n"
     "  --counts      (simulator) what each launch did\n";
@@ -86,6 +87,9 @@ Arguments read(int argc, char** argv) {
         a.options.samples = std::max(1, static_cast<int>(number("--samples", value)));
       } else if (name == "--rows") {
         a.options.rows = numbers("--rows", value);
+      } else if (name == "--shape") {
+        a.options.shape = numbers("--shape", value);
+        if (a.options.shape.size() != 2 || a.options.shape[0] % 256 != 0) fail("--shape: K,N with K a multiple of 256");
       } else if (name == "--out") {
         a.out = value;
       } else if (name == "--ceilings") {

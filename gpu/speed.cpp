@@ -208,9 +208,9 @@ bool ceilings(const Shared& engine, const Options& options, Json& out) {
 bool products(const Shared& engine, const Options& options, Json& out) {
   std::vector<int> rows = options.rows;
   if (rows.empty()) rows = options.tiny ? std::vector<int>{1, 8} : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 512};
-  const std::vector<std::pair<std::int64_t, std::int64_t>> shapes =
-      options.tiny ? std::vector<std::pair<std::int64_t, std::int64_t>>{{512, 64}}
-                   : std::vector<std::pair<std::int64_t, std::int64_t>>{{2048, 2048}, {4096, 14336}, {14336, 4096}};
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes{{2048, 2048}, {4096, 14336}, {14336, 4096}};
+  if (options.tiny) shapes = {{512, 64}};
+  if (!options.shape.empty()) shapes = {{options.shape[0], options.shape[1]}};
   Json list = Json::array(), without = Json::array();
   for (const WeightType type : types) {
     const std::string name(describe(type).name);

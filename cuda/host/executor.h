@@ -6,7 +6,9 @@
 #include "host/kv_storage.h"
 #include "host/program.h"
 #include "kernels/elementwise.h"
+#include "kernels/kv_write.h"
 #include "kernels/matmul_quant.h"
+#include "kernels/rope.h"
 
 namespace llminfer::cuda {
 
@@ -53,6 +55,8 @@ class Executor {
                                 backend::ValueId out) const noexcept;
   FragmentsParams fragments_of(backend::ValueId in) const noexcept;
   cudaError_t prepare(const FragmentsParams& params, backend::ValueId value) noexcept;
+  RopeParams rope_of(const backend::Rope& op) const noexcept;
+  KvWriteParams cache_of(const backend::KvWrite& op) const noexcept;
   MatMulTarget target_of(const backend::MatMul& op) const noexcept;
   bool into_fragments() const noexcept { return program_.fusions().into_fragments[static_cast<std::size_t>(index_)]; }
   bool adds_next() const noexcept { return program_.fusions().adds_next[static_cast<std::size_t>(index_)]; }

@@ -39,6 +39,20 @@ class Finder {
     return readers(product->out) == 1 && product->out != graph_.hidden && product->out != graph_.logits;
   }
 
+  bool rotates_into_cache(std::size_t index) const {
+    if (index + 2 >= graph_.ops.size()) return false;
+    const auto* q = std::get_if<backend::Rope>(&graph_.ops[index]);
+    const auto* k = std::get_if<backend::Rope>(&graph_.ops[index + 1]);
+    const auto* write = std::get_if<backend::KvWrite>(&graph_.ops[index + 2]);
+    if (q == nullptr || k == nullptr || write == nullptr || write->v == backend::none) return false;
+    const bool alike = q->table == k->table && q->head_width == k->head_width && q->pairing == k->pairing;
+    const backend::StateGroup& group = graph_.states[static_cast<std::size_t>(write->slot.group)];
+    const bool all_heads = group.heads == k->heads && group.k_width == k->head_width;
+    // The launch reads what the three ops read, while it writes the queries.
+    const bool apart = k->in != q->out && write->v != q->out && write->v != k->out && q->in != k->out;
+    return alike && all_heads && apart && write->k == k->out && readers(k->out) == 1 && q->out != k->out;
+  }
+
  private:
   const backend::MatMul* fragments_product(std::size_t index) const {
     const auto* product = std::get_if<backend::MatMul>(&graph_.ops[index]);
@@ -62,6 +76,7 @@ Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights) {
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     f.into_fragments.push_back(finder.into_fragments(i));
     f.adds_next.push_back(finder.adds_next(i));
+    f.rotates_into_cache.push_back(finder.rotates_into_cache(i));
   }
   return f;
 }

@@ -18,6 +18,9 @@ struct Fusions {
   /// A product with fragments whose output is read by nothing but the addition that follows: the other summand is added
   /// at the end of the product, the addition itself is left out.
   std::vector<bool> adds_next{};
+  /// The rotation of queries, before that of keys in the same way and the writing of these keys, which nothing else
+  /// reads: all three are one launch where the cache has one type for both.
+  std::vector<bool> rotates_into_cache{};
 };
 
 Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights);

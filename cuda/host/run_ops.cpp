@@ -13,6 +13,7 @@
 #include "kernels/matmul_quant.h"
 #include "kernels/norms.h"
 #include "kernels/rope.h"
+#include "kernels/rope_kv.h"
 
 namespace llminfer::cuda {
 
@@ -141,7 +142,7 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   return launch(p, stream());
 }
 
-cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
+RopeParams Executor::rope_of(const backend::Rope& op) const noexcept {
   const backend::RopeTable& table = program_.graph().rope_tables[static_cast<std::size_t>(op.table)];
   RopeParams p;
   p.in = data(op.in);
@@ -154,29 +155,46 @@ cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
   p.pairs = static_cast<std::int32_t>(table.inverse_frequency.size());
   p.magnitude = table.magnitude;
   p.adjacent = op.pairing == backend::RopePairing::interleaved;
-  return launch(p, stream());
+  return p;
 }
 
-cudaError_t Executor::run_one(const backend::KvWrite& op) noexcept {
-  const backend::StateGroup& group = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
+/// Keys, and values where they are of the same type: `count` says which.
+KvWriteParams Executor::cache_of(const backend::KvWrite& op) const noexcept {
   KvWriteParams p;
   p.in[0] = data(op.k);
   p.sides[0] = kv_.side(op.slot, false);
   p.step = space_.step.of_group(op.slot.group);
   p.tokens = rows(op.k);
-  p.heads = group.heads;
-  if (op.v == backend::none) return launch(p, stream());
-  const KvSide values = kv_.side(op.slot, true);
-  if (values.type == p.sides[0].type) {
-    p.in[1] = data(op.v);
-    p.sides[1] = values;
-    p.count = 2;
-    return launch(p, stream());
+  p.heads = program_.graph().states[static_cast<std::size_t>(op.slot.group)].heads;
+  if (op.v == backend::none) return p;
+  p.in[1] = data(op.v);
+  p.sides[1] = kv_.side(op.slot, true);
+  if (p.sides[0].type == p.sides[1].type) p.count = 2;
+  return p;
+}
+
+cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
+  if (program_.fusions().rotates_into_cache[static_cast<std::size_t>(index_)]) {
+    const auto* keys = later<backend::Rope>(1);
+    const auto* write = later<backend::KvWrite>(2);
+    if (keys != nullptr && write != nullptr && op.head_width <= rope_kv_max_width) {
+      RopeKvParams p{rope_of(op), cache_of(*write)};
+      p.cache.in[0] = data(keys->in);
+      if (p.cache.count == 2) {
+        together_ = 3;
+        return launch(p, stream());
+      }
+    }
   }
-  const cudaError_t e = launch(p, stream());
-  if (e != cudaSuccess) return e;
-  p.in[0] = data(op.v);
-  p.sides[0] = values;
+  return launch(rope_of(op), stream());
+}
+
+cudaError_t Executor::run_one(const backend::KvWrite& op) noexcept {
+  KvWriteParams p = cache_of(op);
+  cudaError_t e = launch(p, stream());
+  if (e != cudaSuccess || op.v == backend::none || p.count == 2) return e;
+  p.in[0] = p.in[1];
+  p.sides[0] = p.sides[1];
   return launch(p, stream());
 }
 

@@ -208,9 +208,9 @@ TEST_CASE("recorded steps give the bits of single launches and write no other ca
 
 TEST_CASE("a replayed step costs one graph launch, one wait and no allocation") {
   const Device d;
-  // A layer: fragments of the norm, queries with keys and values, two rotations, cache, attention, fragments, output;
-  // fragments of the norm, gate with up, fragments of the activation, down.
-  constexpr std::uint64_t whole = 12 * layers + 6, headless = whole - 2;
+  // A layer: fragments of the norm, queries with keys and values, rotations with the cache, attention, fragments,
+  // output; fragments of the norm, gate with up, fragments of the activation, down.
+  constexpr std::uint64_t whole = 10 * layers + 6, headless = whole - 2;
   struct Kind {
     backend::OutputKind kind;
     std::uint64_t launches;
