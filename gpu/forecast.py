@@ -6,8 +6,8 @@ usage: forecast.py PROGRAM [--markdown]      PROGRAM: gpu_check_simulated
 
 For each type of weights and number of rows: the time that each part of the chip needs for a launch's work, if it did
 nothing else and all multiprocessors had their share. --markdown: a table of what takes longest; where that is not
-memory (up to 16 rows) or tensor instructions (512 rows), in brackets the share of its time that those need. Takes a
-minute.
+memory (up to 16 rows) or tensor instructions (512 rows), in brackets the share of its time that those need. Takes
+some minutes.
 """
 import json
 import subprocess
