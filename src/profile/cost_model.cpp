@@ -209,14 +209,18 @@ double CostModel::share(const KernelClass& kernel, bool by_compute) const noexce
   return between(kernel.width, std::max(1, below), low, std::max(1, above), high);
 }
 
-/// Heads are dealt out whole to threads: how much longer the fullest takes than if all had the same. Only where one
-/// token a sequence makes few of them.
+/// Attention is shared out by KV heads and ranges of 128 keys: how much longer the fullest thread takes than if all had
+/// the same. Only where one token a sequence makes few of them.
 double CostModel::unevenness(const backend::Graph& graph, const backend::Op& op,
                              const graph::BatchShape& batch) const noexcept {
   const auto* attention = std::get_if<backend::PagedAttention>(&op);
   if (attention == nullptr || batch.tokens() != static_cast<std::int64_t>(batch.sequences.size())) return 1;
-  const double tasks =
-      static_cast<double>(batch.tokens()) * graph.states[static_cast<std::size_t>(attention->slot.group)].heads;
+  const backend::StateGroup& group = graph.states[static_cast<std::size_t>(attention->slot.group)];
+  double tasks = 0;
+  for (const graph::SequenceShape& s : batch.sequences) {
+    const int keys = group.window > 0 ? std::min(group.window, s.start + 1) : s.start + 1;
+    tasks += group.heads * std::ceil(keys / 128.0);
+  }
   return tasks < threads_ ? 1 : std::ceil(tasks / threads_) * threads_ / tasks;
 }
 
