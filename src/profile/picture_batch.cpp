@@ -31,7 +31,7 @@ std::string batch_picture(const ProfileReport& report) {
   }
   double most = 0;
   for (const BatchPoint& p : report.batches) most = std::max(most, p.tokens_per_s);
-  const double tick = tick_of(most), ceiling = std::max(tick, std::ceil(most / tick) * tick);
+  const double tick = tick_of(most), ceiling = std::max(tick, std::ceil(1.08 * most / tick) * tick);
   const double last = std::log2(report.batches.back().sequences);
   const auto x = [&](double n) { return left + std::log2(n) / last * (right - left); };
   const auto y = [&](double rate) { return bottom - rate / ceiling * (bottom - top); };

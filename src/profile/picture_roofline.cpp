@@ -91,16 +91,16 @@ class Roofline {
     svg_.turned(20, (top + bottom) / 2, -90, "billions of operations per second");
   }
 
-  /// A slope of bytes per second up to the flat roof, clipped to the frame.
-  void slope(double rate, double roof, std::string_view style, const std::string& label) {
+  /// A slope of bytes per second up to the flat roof, clipped to the frame, and its label along it: `part` of the way
+  /// up, `away` pixels above the line or (negative) below.
+  void slope(double rate, double roof, std::string_view style, const std::string& label, double part, double away) {
     const double gb = rate / 1e9, start = std::max(std::pow(10.0, x_.low), std::pow(10.0, y_.low) / gb);
     const double end = std::min(roof / 1e9 / gb, std::pow(10.0, x_.high));
     if (start >= end) return;
     svg_.line(x_.at(start), y_.at(start * gb), x_.at(end), y_.at(end * gb), style);
-    // Along the line, above it, where the middle of the picture is free.
-    const double at = start * std::pow(end / start, 0.72);
+    const double at = start * std::pow(end / start, part);
     const double angle = std::atan2(y_.at(end * gb) - y_.at(start * gb), x_.at(end) - x_.at(start));
-    const double x = x_.at(at) + 8 * std::sin(angle), y = y_.at(at * gb) - 8 * std::cos(angle);
+    const double x = x_.at(at) + away * std::sin(angle), y = y_.at(at * gb) - away * std::cos(angle);
     svg_.turned(x, y, angle * 180 / 3.141592653589793, label, roof_label);
     const double half = 3.2 * static_cast<double>(label.size());
     for (int quarters = -4; quarters <= 4; ++quarters) {
@@ -122,9 +122,10 @@ class Roofline {
     const double most = std::max(report_.int8_rate, report_.f32_rate);
     constexpr const char* solid = "stroke=\"#222\" stroke-width=\"2\"";
     constexpr const char* dashed = "stroke=\"#222\" stroke-width=\"1.3\" stroke-dasharray=\"7 5\"";
-    slope(report_.memory_rate, most, solid, fmt::format("main memory {:.1f} GB/s", report_.memory_rate / 1e9));
+    slope(report_.memory_rate, most, solid, fmt::format("main memory {:.1f} GB/s", report_.memory_rate / 1e9), 0.56,
+          -17);
     if (report_.cache_rate > 1.05 * report_.memory_rate) {
-      slope(report_.cache_rate, most, dashed, fmt::format("last cache {:.0f} GB/s", report_.cache_rate / 1e9));
+      slope(report_.cache_rate, most, dashed, fmt::format("last cache {:.0f} GB/s", report_.cache_rate / 1e9), 0.72, 8);
     }
     flat(report_.int8_rate, report_.memory_rate, solid,
          fmt::format("8-bit products {:.0f} GOP/s", report_.int8_rate / 1e9));
@@ -162,7 +163,7 @@ class Roofline {
 
   /// Beside the mark: the first place that no other label has.
   void place(const std::string& label, double x, double y, double r) {
-    const double w = 6.3 * static_cast<double>(label.size()), h = 14;
+    const double w = 6.8 * static_cast<double>(label.size()), h = 14;
     const double places[][2] = {{x + r + 4, y + 4},      {x - r - 4 - w, y + 4},  {x - w / 2, y - r - 6},
                                 {x - w / 2, y + r + 15}, {x + r + 4, y + 18},     {x + r + 4, y - 12},
                                 {x - r - 4 - w, y + 18}, {x - r - 4 - w, y - 12}, {x + r + 4, y + 32}};
