@@ -103,7 +103,7 @@ part_C() {
   check products products --ceilings "$out/C-ceilings.json" --samples "$samples" --filter "${FILTER:-}"
   check attention attention --ceilings "$out/C-ceilings.json" --samples "$samples"
   [ ${#tiny[@]} -eq 0 ] || return 0
-  for shape in llama-1b llama-8b; do
+  for shape in llama-3.2-1b llama-3.1-8b; do
     say "--- tokens/s of $shape"
     timeout "$(left)" "$build/examples/llminfer-bench" "$(model "$shape")" --device "$build/cuda/libllminfer_cuda.so" \
       --rounds 3 --batch 1,8,32 --json >"$out/bench-$shape.json" || { say "$shape did not finish"; continue; }
@@ -116,7 +116,7 @@ part_D() {
   rm -f "$out/peers.json"
   timeout "$(left)" python3 "$root/bench/compare_peers.py" --ours "$build/examples/llminfer-bench" \
     --device "$build/cuda/libllminfer_cuda.so" --peer "llama.cpp=$peer" --rounds 3 --json "$out/peers.json" \
-    "$(model llama-1b)" "$(model llama-8b)" || say 'the comparison did not finish'
+    "$(model llama-3.2-1b)" "$(model llama-3.1-8b)" || say 'the comparison did not finish'
   if [ -f "$out/peers.json" ]; then
     printf '{"ok": true, "result": %s}\n' "$(cat "$out/peers.json")" >"$out/D-peers.json"
   fi

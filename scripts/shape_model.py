@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes a model file of a published shape without any weights: for llminfer-simulate and memory plans, not to run.
 
-usage: shape_model.py SHAPE FILE     SHAPE: tiny, llama-3.1-8b, llama-3.1-70b
-The file is sparse: it has the size of the real one and takes some kilobytes of the disk.
+usage: shape_model.py SHAPE FILE     SHAPE: tiny, llama-3.2-1b, llama-3.1-8b, llama-3.1-70b
+The file is sparse: it has the size of the real one and takes some kilobytes of the disk. gpu/random_model.py writes the
+same shapes with weights.
 """
 import struct
 import sys
@@ -10,12 +11,14 @@ import sys
 # From the models' config.json: context, width, layers, feed-forward width, heads, heads of keys and values, vocabulary.
 SHAPES = {
     "tiny": (2048, 256, 2, 768, 4, 2, 1024),
+    "llama-3.2-1b": (131072, 2048, 16, 8192, 32, 8, 128256),
     "llama-3.1-8b": (131072, 4096, 32, 14336, 32, 8, 128256),
     "llama-3.1-70b": (131072, 8192, 80, 28672, 64, 8, 128256),
 }
 # Name: (GGUF's number, weights of a block, bytes of a block).
 F32, Q4_K, Q6_K = (0, 1, 4), (12, 256, 144), (14, 256, 210)
 ALIGNMENT = 32
+STRING, UINT32, FLOAT32, INT32, ARRAY = 8, 4, 6, 5, 9
 
 
 def text(value):
@@ -25,10 +28,14 @@ def text(value):
 
 def key(name, value):
     if isinstance(value, str):
-        return text(name) + struct.pack("<I", 8) + text(value)
+        return text(name) + struct.pack("<I", STRING) + text(value)
     if isinstance(value, float):
-        return text(name) + struct.pack("<If", 6, value)
-    return text(name) + struct.pack("<II", 4, value)
+        return text(name) + struct.pack("<If", FLOAT32, value)
+    if isinstance(value, list):
+        kind = STRING if isinstance(value[0], str) else INT32
+        head = text(name) + struct.pack("<IIQ", ARRAY, kind, len(value))
+        return head + b"".join(text(v) if kind == STRING else struct.pack("<i", v) for v in value)
+    return text(name) + struct.pack("<II", UINT32, value)
 
 
 def tensors(width, layers, feed_forward, heads, heads_kv, vocabulary):
@@ -50,26 +57,34 @@ def tensors(width, layers, feed_forward, heads, heads_kv, vocabulary):
     yield "output.weight", (width, vocabulary), Q6_K
 
 
-def write(name, path):
+def header_of(name, title, more=()):
+    """The file up to its weights, with the keys `more` too; and of each tensor (kind, dims, bytes with what fills up)."""
     context, width, layers, feed_forward, heads, heads_kv, vocabulary = SHAPES[name]
-    keys = [key("general.architecture", "llama"), key("general.name", f"shape of {name}"),
+    keys = [key("general.architecture", "llama"), key("general.name", title),
             key("llama.context_length", context), key("llama.embedding_length", width),
             key("llama.block_count", layers), key("llama.feed_forward_length", feed_forward),
             key("llama.attention.head_count", heads), key("llama.attention.head_count_kv", heads_kv),
             key("llama.attention.layer_norm_rms_epsilon", 1e-5), key("llama.rope.freq_base", 500000.0),
-            key("llama.vocab_size", vocabulary)]
-    infos, offset = [], 0
-    for tensor, dims, (number, block, block_bytes) in tensors(width, layers, feed_forward, heads, heads_kv, vocabulary):
+            key("llama.vocab_size", vocabulary), *more]
+    infos, sizes, offset = [], [], 0
+    for tensor, dims, kind in tensors(width, layers, feed_forward, heads, heads_kv, vocabulary):
+        number, block, block_bytes = kind
         infos.append(text(tensor) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, number, offset))
         count = 1
         for size in dims:
             count *= size
-        offset += -(-count // block * block_bytes // ALIGNMENT) * ALIGNMENT
+        size = -(-count // block * block_bytes // ALIGNMENT) * ALIGNMENT
+        sizes.append((kind, dims, size))
+        offset += size
     header = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(keys)) + b"".join(keys) + b"".join(infos)
-    header += b"\0" * (-len(header) % ALIGNMENT)
+    return header + b"\0" * (-len(header) % ALIGNMENT), sizes
+
+
+def write(name, path):
+    header, sizes = header_of(name, f"shape of {name}")
     with open(path, "wb") as file:
         file.write(header)
-        file.truncate(len(header) + offset)
+        file.truncate(len(header) + sum(size for _, _, size in sizes))
 
 
 if __name__ == "__main__":
