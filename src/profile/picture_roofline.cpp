@@ -122,7 +122,7 @@ class Roofline {
     const double most = std::max(report_.int8_rate, report_.f32_rate);
     constexpr const char* solid = "stroke=\"#222\" stroke-width=\"2\"";
     constexpr const char* dashed = "stroke=\"#222\" stroke-width=\"1.3\" stroke-dasharray=\"7 5\"";
-    slope(report_.memory_rate, most, solid, fmt::format("main memory {:.1f} GB/s", report_.memory_rate / 1e9), 0.56,
+    slope(report_.memory_rate, most, solid, fmt::format("main memory {:.1f} GB/s", report_.memory_rate / 1e9), 0.84,
           -17);
     if (report_.cache_rate > 1.05 * report_.memory_rate) {
       slope(report_.cache_rate, most, dashed, fmt::format("last cache {:.0f} GB/s", report_.cache_rate / 1e9), 0.72, 8);
