@@ -1,5 +1,5 @@
 // A whole model on the CUDA device in the simulator, by way of the public interface:  ptxsim_model FILE [TOKENS]
-// Its greedy tokens must be those of the cpu device, as far as the two best logits lie apart; no check may report.
+// Its greedy tokens must be those of the reference device, as far as the two best logits lie apart; no check may report.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   const int tokens = argc > 2 ? std::atoi(argv[2]) : 16;
   try {
     const ModelSource source = ModelSource::file(argv[1]);
-    const std::vector<Chosen> expected = generate(source, Device::cpu().value(), tokens);
+    const std::vector<Chosen> expected = generate(source, Device::reference().value(), tokens);
     ptxsim::simulated_device().options.check_races = false;  // the op cases do that; here it would take minutes
     ptxsim::simulated_device().options.count_accesses = false;
     const auto start = std::chrono::steady_clock::now();
