@@ -1,7 +1,6 @@
 #include <llminfer/ceilings.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <llminfer/device.hpp>
 #include <optional>
 
@@ -9,6 +8,7 @@
 #include "core/clock.h"
 #include "core/fail.h"
 #include "core/file.h"
+#include "core/new_file.h"
 #include "profile/calibration.h"
 #include "profile/ceilings_json.h"
 #include "runtime/sampling/chain.h"
@@ -34,19 +34,15 @@ std::optional<Ceilings> read_cache(const std::filesystem::path& path, const Devi
   return out;
 }
 
-/// Whole or not at all: beside the file first, then renamed over it.
 void write_cache(const std::filesystem::path& path, const Ceilings& ceilings) {
-  std::filesystem::path part = path;
-  part += ".part";
-  {
-    std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    file << profile::to_json(ceilings);
-    file.close();
-    if (!file) core::fail(ErrorCode::unavailable, "CeilingsOptions::cache: cannot write {}", part.string());
+  const std::string text = profile::to_json(ceilings);
+  try {
+    core::NewFile file(path);
+    file.append(std::as_bytes(std::span(text)));
+    file.commit();
+  } catch (const Exception& error) {
+    core::fail(ErrorCode::unavailable, "CeilingsOptions::cache: {}", error.error().message);
   }
-  std::error_code failed;
-  std::filesystem::rename(part, path, failed);
-  if (failed) core::fail(ErrorCode::unavailable, "CeilingsOptions::cache: {}: {}", path.string(), failed.message());
 }
 
 /// Choosing greedily among many logits, per logit. Rows of their own, as other threads have written them: no row comes

@@ -8,10 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <system_error>
 
 #include "core/checked.h"
-#include "core/fail.h"
+#include "core/path_errors.h"
 
 namespace llminfer::core {
 namespace {
@@ -36,7 +35,7 @@ ErrorCode code_of(int error) noexcept {
 }
 
 [[noreturn]] void fail_system(const char* action, const std::filesystem::path& path, int error) {
-  fail(code_of(error), "cannot {} '{}': {}", action, path.string(), std::generic_category().message(error));
+  core::fail_system(code_of(error), action, path, error);
 }
 
 int open_for_reading(const std::filesystem::path& path) noexcept {
@@ -50,10 +49,7 @@ int open_for_reading(const std::filesystem::path& path) noexcept {
 }  // namespace
 
 File::File(std::filesystem::path path) : path_(std::move(path)) {
-  // A path with a zero byte inside would open another file than the one it names.
-  if (path_.native().find('\0') != std::filesystem::path::string_type::npos) {
-    fail(ErrorCode::invalid_argument, "path '{}' contains a zero byte", path_.c_str());
-  }
+  refuse_zero_byte(path_);
   descriptor_ = open_for_reading(path_);
   if (descriptor_ < 0) fail_system("open", path_, errno);
   struct stat status {};

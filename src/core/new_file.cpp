@@ -8,10 +8,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <system_error>
 #include <utility>
 
-#include "core/fail.h"
+#include "core/path_errors.h"
 
 namespace llminfer::core {
 namespace {
@@ -22,10 +21,10 @@ constexpr int most_names = 100;
 [[noreturn]] void fail_system(const char* action, const std::filesystem::path& path, int error) {
   const bool absent = error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM || error == EROFS;
   const bool wrong = error == EISDIR || error == ENAMETOOLONG || error == EINVAL;
-  fail(absent  ? ErrorCode::not_found
-       : wrong ? ErrorCode::invalid_argument
-               : ErrorCode::unavailable,
-       "cannot {} '{}': {}", action, path.string(), std::generic_category().message(error));
+  core::fail_system(absent  ? ErrorCode::not_found
+                    : wrong ? ErrorCode::invalid_argument
+                            : ErrorCode::unavailable,
+                    action, path, error);
 }
 
 /// Unlikely to be anybody else's; O_EXCL makes sure.
@@ -39,9 +38,7 @@ std::filesystem::path temporary_name(const std::filesystem::path& path, int atte
 }  // namespace
 
 NewFile::NewFile(std::filesystem::path path) : path_(std::move(path)) {
-  if (path_.native().find('\0') != std::filesystem::path::string_type::npos) {
-    fail(ErrorCode::invalid_argument, "path '{}' contains a zero byte", path_.c_str());
-  }
+  refuse_zero_byte(path_);
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ = temporary_name(path_, attempt);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

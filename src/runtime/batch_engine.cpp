@@ -33,8 +33,8 @@ BatchEngine::BatchEngine(BatchEngineOptions options)
       swap_always_(options.swap_always),
       rows_(core::Array<float>::make(options.memory, static_cast<std::size_t>(options.max_sequences) *
                                                          static_cast<std::size_t>(pool_->graph().vocabulary))),
-      best_ids_(static_cast<std::size_t>(options.max_sequences) * most_top),
-      best_logits_(best_ids_.size()),
+      top_ids_(static_cast<std::size_t>(options.max_sequences) * most_top),
+      top_logits_(top_ids_.size()),
       log_sums_(static_cast<std::size_t>(options.max_sequences)),
       sampler_(pool_->graph().vocabulary, options.memory.get()),
       generated_(started_),

@@ -5,7 +5,6 @@
 #include <llminfer/batch_stats.hpp>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <thread>
@@ -74,12 +73,7 @@ class BatchEngine {
  private:
   /// What a step gave for an item's last token: its logits, or the best of them; nothing if its history goes on.
   struct ComputedRow {
-    struct Best {
-      Token token = 0;
-      float logit = 0;
-    };
     std::span<const float> logits{};
-    std::optional<Best> best{};
     std::span<const Token> top_ids{};  // or the best ones, falling
     std::span<const float> top_logits{};
   };
@@ -107,9 +101,8 @@ class BatchEngine {
   void build_step() noexcept;
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
-  bool wants_best_alone() const noexcept;
   int wants_top_alone() const noexcept;
-  ComputedRow row_of(std::size_t row, int top, bool best) const noexcept;
+  ComputedRow row_of(std::size_t row, int top) const noexcept;
   std::span<const std::uint32_t> fill_allowed() noexcept;
   void commit(std::size_t item, const ComputedRow& row, Clock::time_point now) noexcept;
   void choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept;
@@ -145,8 +138,8 @@ class BatchEngine {
   std::vector<std::size_t> stepped_;  // indices into live_, one an item of step_
   Requests ending_;                   // ended, their clients not told
   core::Array<float> rows_;
-  std::vector<Token> best_ids_;  // in place of rows_ where the best logit is all that is wanted
-  std::vector<float> best_logits_;
+  std::vector<Token> top_ids_;  // in place of rows_ where the best logits are all that is wanted
+  std::vector<float> top_logits_;
   std::vector<float> log_sums_;
   SamplerWorkspace sampler_;
   std::uint64_t arrivals_ = 0;

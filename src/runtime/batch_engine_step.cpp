@@ -105,14 +105,13 @@ void BatchEngine::run_step() noexcept {
     step_stop_.clear();
     if (stopping_ || step_live_ == 0) return;
   }
-  const bool best = wants_best_alone();
+  const int top = wants_top_alone();
   backend::StepOutputs outputs;
   outputs.values = rows_.span();
-  const int top = best ? 0 : wants_top_alone();
-  if (best || top > 0) {
-    outputs.kind = best ? backend::OutputKind::arg_max : backend::OutputKind::top_k;
-    outputs.ids = best_ids_;
-    outputs.scores = best_logits_;
+  if (top > 0) {
+    outputs.kind = top == 1 ? backend::OutputKind::arg_max : backend::OutputKind::top_k;
+    outputs.ids = top_ids_;
+    outputs.scores = top_logits_;
     outputs.log_sum_exp = log_sums_;
     outputs.k = top;
     outputs.allowed = fill_allowed();
@@ -140,7 +139,7 @@ void BatchEngine::run_step() noexcept {
       continue;
     }
     const bool wanted = step_.items[k].rows == RowsWanted::last;
-    commit(k, wanted ? row_of(row, top, best) : ComputedRow{}, now);
+    commit(k, wanted ? row_of(row, top) : ComputedRow{}, now);
     row += wanted ? 1 : 0;
   }
   computed_.add(now, status.ok() ? static_cast<std::uint64_t>(step_.tokens()) : 0);
@@ -148,14 +147,12 @@ void BatchEngine::run_step() noexcept {
 }
 
 /// What the step gave for row `row` of those wanted.
-BatchEngine::ComputedRow BatchEngine::row_of(std::size_t row, int top, bool best) const noexcept {
+BatchEngine::ComputedRow BatchEngine::row_of(std::size_t row, int top) const noexcept {
   ComputedRow computed;
   const auto width = static_cast<std::size_t>(pool_->graph().vocabulary), count = static_cast<std::size_t>(top);
-  if (best) {
-    computed.best = ComputedRow::Best{best_ids_[row], best_logits_[row]};
-  } else if (top > 0) {
-    computed.top_ids = std::span(best_ids_).subspan(row * count, count);
-    computed.top_logits = std::span(best_logits_).subspan(row * count, count);
+  if (top > 0) {
+    computed.top_ids = std::span(top_ids_).subspan(row * count, count);
+    computed.top_logits = std::span(top_logits_).subspan(row * count, count);
   } else {
     computed.logits = rows_.span().subspan(row * width, width);
   }
@@ -173,16 +170,6 @@ int BatchEngine::wants_top_alone() const noexcept {
     top = std::max(top, wanted);
   }
   return top;
-}
-
-/// Whether the device's arg-max is all that every row of this step is wanted for.
-bool BatchEngine::wants_best_alone() const noexcept {
-  for (std::size_t k = 0; k < stepped_.size(); ++k) {
-    if (step_.items[k].rows == RowsWanted::none) continue;
-    const BatchRequest& request = *live_[stepped_[k]];
-    if (request.beams || request.followers != nullptr || !request.generation.wants_best_alone()) return false;
-  }
-  return true;
 }
 
 /// The rows' allowed tokens; empty where all are.
@@ -216,7 +203,7 @@ void BatchEngine::commit(std::size_t item, const ComputedRow& row, Clock::time_p
     request.caller->served += (computed - request.charged) / request.caller_weight;
     request.charged = computed;
   }
-  if (row.logits.empty() && !row.best && row.top_ids.empty()) return;
+  if (row.logits.empty() && row.top_ids.empty()) return;
   if (request.beams) {
     take_beam_row(request, row.logits, now);
     return;
@@ -229,7 +216,6 @@ void BatchEngine::commit(std::size_t item, const ComputedRow& row, Clock::time_p
 void BatchEngine::choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept {
   const std::int32_t before = request.sequence.size();
   Result<void> stepped = core::guard("Batcher", [&] {
-    if (row.best) return request.generation.step(row.best->token, row.best->logit, request.sequence);
     if (!row.top_ids.empty()) {
       return request.generation.step(row.top_ids, row.top_logits, sampler_, request.sequence);
     }

@@ -48,7 +48,7 @@ void Executor::forbid(std::int64_t row, std::int64_t begin, std::int64_t end, fl
     if (allowed[w] == ~std::uint32_t{0}) continue;
     for (std::int64_t id = std::max(begin, 32 * w); id < std::min(end, 32 * w + 32); ++id) {
       float& logit = logits[id - begin];
-      if ((allowed[w] >> id % 32 & 1U) == 0 && !std::isnan(logit)) logit = -std::numeric_limits<float>::infinity();
+      if ((allowed[w] >> id % 32 & 1U) == 0 && !std::isnan(logit)) logit = minus_infinity;
     }
   }
 }
