@@ -6,9 +6,9 @@
 //   byte:         for each g: of each tile, for each of two blocks bytes of rows g and g + 8.
 //   nibble:       as byte, with the scale of the first 16 columns of the block in the low nibble, of the others in the
 //                 high one.
-//   two_bytes:    as byte, but for each block 16 bytes for each g: of each tile, for each of two steps rows g and g
-//   + 8. six_bits:     as nibble; then for each g 8 bytes with two upper bits: bytes as before, of tiles 0 and 1 (2 and
-//   3),
+//   two_bytes:    as byte, but for each block 16 bytes for each g: of each tile, for each of two steps, those of rows g
+//                 and g + 8.
+//   six_bits:     as nibble; then for each g 8 bytes with two upper bits: bytes as before, of tiles 0 and 1 (2 and 3),
 //                 the bits of the first 16 columns at 4 (0), of the others at 6 (2).
 // Behind the chunks of a piece: d (for each g, of each tile, halves of rows g and g + 8), in formats with minima dmin
 // the same way, then the minima in A's order: for each lane and tile a word, with bytes of groups 2 t and 2 t + 1 of
