@@ -72,16 +72,14 @@ Result<void> SoloGenerator::advance(const std::stop_token& stop) {
       generation_.end(Finish::deadline);
       return {};
     }
-    const bool best = generation_.wants_best_alone();
-    const Session::Body::End computed =
-        best ? session_->compute_best(generation_, stop, flag_, until) : session_->compute(stop, flag_, until);
+    runtime::ComputedRow row;
+    const Session::Body::End computed = session_->compute_for(generation_, stop, flag_, until, row);
     if (computed == Session::Body::End::cancelled) generation_.end(Finish::cancelled);
     if (computed == Session::Body::End::deadline) generation_.end(Finish::deadline);
     if (computed != Session::Body::End::done) return {};
     const runtime::PoolLock lock(*session_->pool);
     const profile::PartScope sampling(session_->recorder(), profile::Part::sampling, profile::Part::outside);
-    if (best) return generation_.step(session_->best.token, session_->best.logit, *session_->sequence);
-    return generation_.step(session_->logits(), session_->sampler, *session_->sequence);
+    return generation_.step(row, session_->sampler, *session_->sequence);
   });
 }
 

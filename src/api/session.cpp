@@ -29,11 +29,10 @@ std::shared_ptr<runtime::Pool> make_pool(const Model::Body& model, const Session
 /// Hands out the rows of one chunk; false when the caller has enough.
 bool hand_out(const Session::Body& body, int first_position, int count,
               const std::function<bool(int, std::span<const float>)>& on_row) {
-  const auto width = static_cast<std::size_t>(body.pool->graph().vocabulary);
   for (int i = 0; i < count; ++i) {
     bool more = false;
     try {
-      more = on_row(first_position + i, body.rows.span().subspan(static_cast<std::size_t>(i) * width, width));
+      more = on_row(first_position + i, body.rows.logits(static_cast<std::size_t>(i)));
     } catch (const std::exception& e) {
       core::fail(ErrorCode::callback_failed, "on_row threw: {}", e.what());
     } catch (...) {
@@ -54,9 +53,8 @@ void score(Session::Body& body, std::span<const Token> tokens,
   }
   body.append(tokens);
   const int most = std::min(body.pool->limits().outputs, body.pool->limits().tokens);
-  const auto width = static_cast<std::size_t>(body.pool->graph().vocabulary);
-  const std::size_t rows = std::min(tokens.size(), static_cast<std::size_t>(most));
-  if (body.rows.size() < rows * width) body.rows = core::Array<float>::make(body.model.body()->host, rows * width);
+  body.logits_at = 0;
+  body.rows.grow(std::min(tokens.size(), static_cast<std::size_t>(most)));
   while (body.sequence->computed() < body.sequence->size()) {
     if (stop.stop_requested()) core::fail(ErrorCode::cancelled, "cancelled in score");
     const int first = body.sequence->computed();
@@ -64,7 +62,8 @@ void score(Session::Body& body, std::span<const Token> tokens,
     body.score_chunk(count, stop);
     const bool more = hand_out(body, first, count, on_row);
     if (first + count == body.sequence->size()) {  // logits() shows row 0: the last token's
-      std::copy_n(body.rows.data() + static_cast<std::size_t>(count - 1) * width, width, body.rows.data());
+      const std::span<const float> last = body.rows.logits(static_cast<std::size_t>(count) - 1);
+      std::copy(last.begin(), last.end(), body.rows.logits(0).begin());
       body.logits_at = body.sequence->size();
     }
     if (!more) return;
@@ -137,7 +136,8 @@ Result<Session> Session::fork() const {
     const runtime::PoolLock lock(*body_->pool);
     other->sequence->share(*body_->sequence);
     if (body_->logits_current()) {
-      std::copy_n(body_->rows.data(), body_->pool->graph().vocabulary, other->rows.data());
+      const std::span<const float> logits = body_->logits();
+      std::copy(logits.begin(), logits.end(), other->rows.logits(0).begin());
       other->logits_at = body_->logits_at;
     }
     return Session(std::move(other));

@@ -35,7 +35,7 @@ void require_room(const runtime::Shortage& shortage) {
 Session::Body::Body(Model model_in, std::shared_ptr<runtime::Pool> pool_in, int context, runtime::Paging paging)
     : model(std::move(model_in)),
       pool(std::move(pool_in)),
-      rows(core::Array<float>::make(model.body()->host, static_cast<std::size_t>(pool->graph().vocabulary))),
+      rows(model.body()->host, pool->graph().vocabulary, 1),
       sampler(pool->graph().vocabulary, model.body()->host.get()) {
   sequence = std::make_unique<runtime::Sequence>(pool, context, paging);
   plan_.items.reserve(1);
@@ -59,25 +59,30 @@ backend::Status Session::Body::run(int count, runtime::RowsWanted wanted, const 
 Session::Body::End Session::Body::compute(const std::stop_token& stop, backend::StopFlag& flag,
                                           std::optional<Clock::time_point> deadline) {
   if (logits_current()) return End::done;
-  backend::StepOutputs outputs;
-  outputs.values = rows.span();
-  const End end = compute_with(outputs, stop, flag, deadline);
+  const End end = compute_with(rows.outputs(0), stop, flag, deadline);
   if (end == End::done) logits_at = sequence->size();
   return end;
 }
 
-Session::Body::End Session::Body::compute_best(const runtime::Generation& generation, const std::stop_token& stop,
-                                               backend::StopFlag& flag, std::optional<Clock::time_point> deadline) {
-  backend::StepOutputs outputs;
-  outputs.kind = backend::OutputKind::arg_max;
-  outputs.ids = {&best.token, 1};
-  outputs.scores = {&best.logit, 1};
-  if (generation.forbids()) {
-    const std::span<std::uint32_t> allowed = runtime::allowed_rows(rows.span(), 1, pool->graph().vocabulary);
-    generation.fill_allowed(allowed);
-    outputs.allowed = allowed;
+Session::Body::End Session::Body::compute_for(const runtime::Generation& generation, const std::stop_token& stop,
+                                              backend::StopFlag& flag, std::optional<Clock::time_point> deadline,
+                                              runtime::ComputedRow& row) {
+  const int top = logits_current() ? 0 : generation.wants_top_alone();
+  End end = End::done;
+  if (top == 0) {
+    end = compute(stop, flag, deadline);
+  } else {
+    backend::StepOutputs outputs = rows.outputs(top);
+    logits_at = 0;
+    if (generation.forbids()) {
+      const std::span<std::uint32_t> allowed = rows.allowed(1);
+      generation.fill_allowed(allowed);
+      outputs.allowed = allowed;
+    }
+    end = compute_with(outputs, stop, flag, deadline);
   }
-  return compute_with(outputs, stop, flag, deadline);
+  if (end == End::done) row = rows.computed(0, top);
+  return end;
 }
 
 /// `outputs`: of the last token alone.
@@ -104,9 +109,7 @@ Session::Body::End Session::Body::compute_with(const backend::StepOutputs& outpu
 void Session::Body::score_chunk(int count, const std::stop_token& stop) {
   backend::StopFlag flag;
   logits_at = 0;
-  backend::StepOutputs outputs;
-  outputs.values = rows.span();
-  const backend::Status status = run(count, runtime::RowsWanted::all, outputs, stop, flag);
+  const backend::Status status = run(count, runtime::RowsWanted::all, rows.outputs(0), stop, flag);
   if (!status.ok()) throw_status(status);
 }
 
@@ -148,7 +151,7 @@ bool Session::Body::logits_current() const noexcept {
 
 std::span<const float> Session::Body::logits() const noexcept {
   if (!logits_current()) return {};
-  return rows.span().first(static_cast<std::size_t>(pool->graph().vocabulary));
+  return rows.logits(0);
 }
 
 }  // namespace v0

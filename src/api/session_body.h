@@ -36,14 +36,10 @@ class Session::Body {
   /// Computes what is not computed, so that logits() belong to the last token. The history must not be empty.
   /// `deadline`: looked at between chunks. Throws what the device reports.
   End compute(const std::stop_token& stop, backend::StopFlag& flag, std::optional<Clock::time_point> deadline);
-  /// As compute, but of the logits the best alone comes from the device, of the tokens that the generation allows.
-  /// logits() is empty then.
-  End compute_best(const runtime::Generation& generation, const std::stop_token& stop, backend::StopFlag& flag,
-                   std::optional<Clock::time_point> deadline);
-  struct Best {
-    Token token = 0;
-    float logit = 0;
-  };
+  /// As compute, for the generation's next token: where that needs the best logits alone, no others come from the
+  /// device, and logits() is empty then. `row`: what it needs, once done; valid until something is computed.
+  End compute_for(const runtime::Generation& generation, const std::stop_token& stop, backend::StopFlag& flag,
+                  std::optional<Clock::time_point> deadline, runtime::ComputedRow& row);
   /// One step of `count` tokens with logits of all of them in rows(). Throws as compute, cancelled included.
   void score_chunk(int count, const std::stop_token& stop);
 
@@ -58,12 +54,11 @@ class Session::Body {
   std::span<const float> logits() const noexcept;
   bool logits_current() const noexcept;
 
-  Best best;  ///< of the last compute_best that was done
   const Model model;
   const std::shared_ptr<runtime::Pool> pool;
   std::unique_ptr<runtime::Sequence> sequence;
-  core::Array<float> rows;  ///< logits: row 0 is what logits() shows; further rows only for score
-  int logits_at = 0;        ///< length of the history that row 0 belongs to; 0: none
+  runtime::StepRows rows;  ///< row 0 is what logits() shows; further rows only for score
+  int logits_at = 0;       ///< length of the history that row 0 belongs to; 0: none
   runtime::SamplerWorkspace sampler;
   bool generating = false;  ///< a Generator has not ended
   std::optional<api::ProfileUse> profiled;

@@ -31,11 +31,7 @@ BatchEngine::BatchEngine(BatchEngineOptions options)
       queue_limit_(options.queue),
       swap_(*pool_, options.swap_bytes, options.memory),
       swap_always_(options.swap_always),
-      rows_(core::Array<float>::make(options.memory, static_cast<std::size_t>(options.max_sequences) *
-                                                         static_cast<std::size_t>(pool_->graph().vocabulary))),
-      top_ids_(static_cast<std::size_t>(options.max_sequences) * most_top),
-      top_logits_(top_ids_.size()),
-      log_sums_(static_cast<std::size_t>(options.max_sequences)),
+      rows_(options.memory, pool_->graph().vocabulary, static_cast<std::size_t>(options.max_sequences)),
       sampler_(pool_->graph().vocabulary, options.memory.get()),
       generated_(started_),
       computed_(started_),

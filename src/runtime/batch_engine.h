@@ -71,14 +71,6 @@ class BatchEngine {
   std::int32_t total_pages() const noexcept { return static_cast<std::int32_t>(limits_.total_pages[0]); }
 
  private:
-  /// What a step gave for an item's last token: its logits, or the best of them; nothing if its history goes on.
-  struct ComputedRow {
-    std::span<const float> logits{};
-    std::span<const Token> top_ids{};  // or the best ones, falling
-    std::span<const float> top_logits{};
-  };
-  static constexpr int most_top = 128;  // of logits that a row is reduced to
-
   using Requests = std::vector<std::shared_ptr<BatchRequest>>;
 
   // Under the mutex.
@@ -102,7 +94,6 @@ class BatchEngine {
   Shortage::Kind reserve(Sequence& sequence) noexcept;
   void run_step() noexcept;
   int wants_top_alone() const noexcept;
-  ComputedRow row_of(std::size_t row, int top) const noexcept;
   std::span<const std::uint32_t> fill_allowed() noexcept;
   void commit(std::size_t item, const ComputedRow& row, Clock::time_point now) noexcept;
   void choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept;
@@ -137,10 +128,7 @@ class BatchEngine {
   StepPlan step_;
   std::vector<std::size_t> stepped_;  // indices into live_, one an item of step_
   Requests ending_;                   // ended, their clients not told
-  core::Array<float> rows_;
-  std::vector<Token> top_ids_;  // in place of rows_ where the best logits are all that is wanted
-  std::vector<float> top_logits_;
-  std::vector<float> log_sums_;
+  StepRows rows_;
   SamplerWorkspace sampler_;
   std::uint64_t arrivals_ = 0;
   BatchStats counts_;  // published under the mutex, with the rates

@@ -106,16 +106,8 @@ void BatchEngine::run_step() noexcept {
     if (stopping_ || step_live_ == 0) return;
   }
   const int top = wants_top_alone();
-  backend::StepOutputs outputs;
-  outputs.values = rows_.span();
-  if (top > 0) {
-    outputs.kind = top == 1 ? backend::OutputKind::arg_max : backend::OutputKind::top_k;
-    outputs.ids = top_ids_;
-    outputs.scores = top_logits_;
-    outputs.log_sum_exp = log_sums_;
-    outputs.k = top;
-    outputs.allowed = fill_allowed();
-  }
+  backend::StepOutputs outputs = rows_.outputs(top);
+  if (top > 0) outputs.allowed = fill_allowed();
   backend::Status status;
   Clock::time_point now;
   {
@@ -139,34 +131,21 @@ void BatchEngine::run_step() noexcept {
       continue;
     }
     const bool wanted = step_.items[k].rows == RowsWanted::last;
-    commit(k, wanted ? row_of(row, top) : ComputedRow{}, now);
+    commit(k, wanted ? rows_.computed(row, top) : ComputedRow{}, now);
     row += wanted ? 1 : 0;
   }
   computed_.add(now, status.ok() ? static_cast<std::uint64_t>(step_.tokens()) : 0);
   counts_.sampling += elapsed(now, clock_->now());
 }
 
-/// What the step gave for row `row` of those wanted.
-BatchEngine::ComputedRow BatchEngine::row_of(std::size_t row, int top) const noexcept {
-  ComputedRow computed;
-  const auto width = static_cast<std::size_t>(pool_->graph().vocabulary), count = static_cast<std::size_t>(top);
-  if (top > 0) {
-    computed.top_ids = std::span(top_ids_).subspan(row * count, count);
-    computed.top_logits = std::span(top_logits_).subspan(row * count, count);
-  } else {
-    computed.logits = rows_.span().subspan(row * width, width);
-  }
-  return computed;
-}
-
-/// How many best logits are all that any row of this step is wanted for; 0 where others are, or too many.
+/// How many best logits are all that any row of this step is wanted for; 0 where others are.
 int BatchEngine::wants_top_alone() const noexcept {
   int top = 0;
   for (std::size_t k = 0; k < stepped_.size(); ++k) {
     if (step_.items[k].rows == RowsWanted::none) continue;
     const BatchRequest& request = *live_[stepped_[k]];
     const int wanted = request.generation.wants_top_alone();
-    if (request.beams || request.followers != nullptr || wanted == 0 || wanted > most_top) return 0;
+    if (request.beams || request.followers != nullptr || wanted == 0) return 0;
     top = std::max(top, wanted);
   }
   return top;
@@ -182,7 +161,7 @@ std::span<const std::uint32_t> BatchEngine::fill_allowed() noexcept {
     ++rows;
   }
   if (!any) return {};
-  const std::span<std::uint32_t> allowed = allowed_rows(rows_.span(), rows, pool_->graph().vocabulary);
+  const std::span<std::uint32_t> allowed = rows_.allowed(rows);
   const std::size_t words = allowed.size() / rows;
   std::size_t row = 0;
   for (std::size_t k = 0; k < stepped_.size(); ++k) {
@@ -203,7 +182,7 @@ void BatchEngine::commit(std::size_t item, const ComputedRow& row, Clock::time_p
     request.caller->served += (computed - request.charged) / request.caller_weight;
     request.charged = computed;
   }
-  if (row.logits.empty() && row.top_ids.empty()) return;
+  if (row.empty()) return;
   if (request.beams) {
     take_beam_row(request, row.logits, now);
     return;
@@ -215,12 +194,8 @@ void BatchEngine::commit(std::size_t item, const ComputedRow& row, Clock::time_p
 /// Takes the next token, and hands out what may go.
 void BatchEngine::choose(BatchRequest& request, const ComputedRow& row, Clock::time_point now) noexcept {
   const std::int32_t before = request.sequence.size();
-  Result<void> stepped = core::guard("Batcher", [&] {
-    if (!row.top_ids.empty()) {
-      return request.generation.step(row.top_ids, row.top_logits, sampler_, request.sequence);
-    }
-    return request.generation.step(row.logits, sampler_, request.sequence);
-  });
+  Result<void> stepped =
+      core::guard("Batcher", [&] { return request.generation.step(row, sampler_, request.sequence); });
   if (!stepped) {
     end_with(request, std::move(stepped).error());
     return;

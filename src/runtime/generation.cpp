@@ -161,41 +161,30 @@ void Generation::take_back(int count, Sequence& sequence) noexcept {
   held_ = std::min(held_, waiting_);
 }
 
-Result<void> Generation::step(std::span<const float> logits, SamplerWorkspace& workspace, Sequence& sequence) {
-  Draw draw;
-  const SampleStatus sampled =
-      chain_.sample(workspace, logits.first(static_cast<std::size_t>(vocabulary_)), sequence.tokens(), draw);
-  return take(sampled, draw, sequence);
-}
-
-bool Generation::wants_best_alone() const noexcept {
-  return whole_vocabulary_ && chain_.new_tokens() > 0 && chain_.wants_best_alone();
-}
-
-Result<void> Generation::step(Token best, float logit, Sequence& sequence) {
-  Draw draw;
-  const SampleStatus sampled = SamplerChain::sample_best(best, logit, draw);
-  return take(sampled, draw, sequence);
-}
-
 int Generation::wants_top_alone() const noexcept {
-  if (wants_best_alone()) return 1;
-  return whole_vocabulary_ && chain_.new_tokens() > 0 ? chain_.wants_top_alone() : 0;
+  if (!whole_vocabulary_ || chain_.new_tokens() == 0) return 0;
+  const int top = chain_.wants_top_alone();
+  return top <= StepRows::most_top ? top : 0;
 }
 
-Result<void> Generation::step(std::span<const Token> ids, std::span<const float> logits, SamplerWorkspace& workspace,
-                              Sequence& sequence) {
-  const auto count = static_cast<std::size_t>(wants_top_alone());
-  if (wants_best_alone()) return step(ids[0], logits[0], sequence);
+SampleStatus Generation::sample(const ComputedRow& row, SamplerWorkspace& workspace, std::span<const Token> history,
+                                Draw& draw) noexcept {
+  if (row.top_ids.empty()) {
+    return chain_.sample(workspace, row.logits.first(static_cast<std::size_t>(vocabulary_)), history, draw);
+  }
+  const auto count = static_cast<std::size_t>(wants_top_alone());  // others of the step may want more
+  return chain_.sample_top(workspace, row.top_ids.first(count), row.top_logits.first(count), history, draw);
+}
+
+Result<void> Generation::step(const ComputedRow& row, SamplerWorkspace& workspace, Sequence& sequence) {
   Draw draw;
-  const SampleStatus sampled =
-      chain_.sample_top(workspace, ids.first(count), logits.first(count), sequence.tokens(), draw);
-  return take(sampled, draw, sequence);
+  const SampleStatus sampled = sample(row, workspace, sequence.tokens(), draw);
+  if (sampled != SampleStatus::ok) return Error{error_code(sampled), describe(sampled), "", 0, 0};
+  return take(draw, sequence);
 }
 
-Result<void> Generation::take(SampleStatus sampled, const Draw& draw, Sequence& sequence) {
-  if (sampled != SampleStatus::ok) return Error{error_code(sampled), describe(sampled), "", 0, 0};
-
+/// The token drawn becomes the history's last, with what follows from it.
+Result<void> Generation::take(const Draw& draw, Sequence& sequence) {
   const Token token = draw.token;
   const Shortage shortage = sequence.append({&token, 1});
   if (shortage.kind == Shortage::Kind::context) {

@@ -9,6 +9,7 @@
 
 #include "runtime/sampling/chain.h"
 #include "runtime/sequence.h"
+#include "runtime/step_rows.h"
 #include "text/piece_stream.h"
 #include "text/tokenizer.h"
 
@@ -27,12 +28,6 @@ std::int32_t usable_vocabulary(const GenerationSetup& setup) noexcept;
 
 /// Throws invalid_argument naming the field and the value.
 void validate(const GenerateOptions& options, const GenerationSetup& setup);
-
-/// Room for `rows` rows of StepOutputs::allowed in the room of their logits, which a step has no use for then.
-inline std::span<std::uint32_t> allowed_rows(std::span<float> logits, std::size_t rows,
-                                             std::int32_t vocabulary) noexcept {
-  return {reinterpret_cast<std::uint32_t*>(logits.data()), rows * ((static_cast<std::size_t>(vocabulary) + 31) / 32)};
-}
 
 /// Used by one thread at a time. Driven by its owner: while neither front() nor finished(), compute the logits of the
 /// sequence's last token and call step(). Allocates nothing in step() (a caller's own sampler aside).
@@ -53,20 +48,16 @@ class Generation {
     text::PieceStream::Mark before;  // the stream before this token, for taking it back
   };
 
-  /// Chooses the token after the sequence's history and appends it. An error leaves the sequence as it was.
-  Result<void> step(std::span<const float> logits, SamplerWorkspace& workspace, Sequence& sequence);
-  /// Whether the device's arg-max over allowed tokens is all that the next step needs: then step() with it does the
-  /// same. Not for the first token: its logits are looked through for what is no number, which a broken head would have
-  /// at every token.
-  bool wants_best_alone() const noexcept;
-  Result<void> step(Token best, float logit, Sequence& sequence);
-  /// The same of the device's top-k: how many it needs at least (0: it needs other logits), and the step with them.
+  /// How many of the best logits of allowed tokens are all that the next step needs, at most StepRows::most_top; 0: it
+  /// needs the whole row, as it does for the first token, whose logits are looked through for what is no number: a
+  /// broken head would have that at every token.
   int wants_top_alone() const noexcept;
-  Result<void> step(std::span<const Token> ids, std::span<const float> logits, SamplerWorkspace& workspace,
-                    Sequence& sequence);
   /// Of StepOutputs::allowed: whether not all tokens are, and the row.
   bool forbids() const noexcept { return chain_.forbids(); }
   void fill_allowed(std::span<std::uint32_t> allowed) const noexcept { chain_.fill_allowed(allowed); }
+  /// Chooses the token after the sequence's history and appends it. `row`: of the history's last token; all logits, or
+  /// at least wants_top_alone() of the best. An error leaves the sequence as it was.
+  Result<void> step(const ComputedRow& row, SamplerWorkspace& workspace, Sequence& sequence);
   /// Ends here; what waits is dropped with drop_waiting().
   void end(Finish finish) noexcept;
 
@@ -82,7 +73,9 @@ class Generation {
   Piece piece_of(const Waiting& waiting) const noexcept;
 
  private:
-  Result<void> take(SampleStatus sampled, const Draw& draw, Sequence& sequence);
+  SampleStatus sample(const ComputedRow& row, SamplerWorkspace& workspace, std::span<const Token> history,
+                      Draw& draw) noexcept;
+  Result<void> take(const Draw& draw, Sequence& sequence);
   bool is_stop(Token token, Finish& finish) const noexcept;
   void take_text(Token token, Waiting& waiting);
   void take_back(int count, Sequence& sequence) noexcept;

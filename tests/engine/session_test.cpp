@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <llminfer/session.hpp>
 #include <stdexcept>
 #include <thread>
@@ -201,6 +203,104 @@ TEST_CASE("greedy tokens are the same whether the device or the host looks for t
     // The best token of a later step is forbidden the next time.
     options.sampling.banned_tokens.push_back(expected[static_cast<std::size_t>(3 + bans)]);
   }
+}
+
+TEST_CASE("tokens and log-probabilities are the same whether the device or the host looks for the k best logits") {
+  std::vector<SamplingOptions> chains(5);
+  chains[0].top_k = 5;
+  chains[1].top_k = 3, chains[1].temperature = 1.7F, chains[1].top_p = 0.8F;
+  chains[2].chain = {Temperature{2}, TopK{15}, MinP{0.02F}, Temperature{0.9F}};
+  chains[3].chain = {TopK{4}, TypicalP{0.7F}};
+  chains[4].chain = {Temperature{0.5F}, Greedy{}};
+  for (const Device& device : {tests::cpu(), Device::reference().value()}) {
+    const Model model = tiny_model(device);
+    for (std::size_t c = 0; c < chains.size(); ++c) {
+      for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        INFO("chain " << c << ", seed " << seed);
+        GenerateOptions options = forever(20);
+        options.sampling = chains[c];
+        options.sampling.seed = seed;
+        if (seed % 2 == 1) options.sampling.banned_tokens = {3, 4, 9};
+        options.sampling.min_new_tokens = static_cast<int>(seed);
+        Session host = open_with(model, 5), top = open_with(model, 5);
+        options.logprobs = true;  // the host reads all logits
+        Generator expected = host.generate(options).value();
+        options.logprobs = false;
+        Generator got = top.generate(options).value();
+        for (int i = 0; i < 20; ++i) {
+          const Piece* const a = expected.next().value();
+          const Piece* const b = got.next().value();
+          REQUIRE(a != nullptr);
+          REQUIRE(b != nullptr);
+          REQUIRE(b->token == a->token);
+          REQUIRE(b->sampled_logprob == a->sampled_logprob);
+          REQUIRE(b->text == a->text);
+          REQUIRE(top.logits().empty());  // of the token handed out: not computed yet
+        }
+        REQUIRE(got.next().value() == nullptr);
+      }
+    }
+  }
+}
+
+TEST_CASE("logits that are no numbers are an error whoever looks at them") {
+  test::GgufBuilder file = test::tiny_llama();
+  const auto table = [&]() -> test::GgufTensor& {
+    return *std::find_if(file.tensors.begin(), file.tensors.end(),
+                         [](const test::GgufTensor& t) { return t.name == "token_embd.weight"; });
+  };
+  test::GgufTensor output = table();
+  output.name = "output.weight";
+  file.tensors.push_back(output);
+  const auto run = [&](const GenerateOptions& options, std::vector<Token>& out) {
+    LoadOptions load;
+    load.devices = {tests::cpu()};
+    Session s = Session::open(Model::open(ModelSource::memory(file.build()), load).value()).value();
+    s.append(std::vector<Token>{1, 3}).value();
+    return s.generate(options).value().run([&](const Piece& piece) {
+      out.push_back(piece.token);
+      return true;
+    });
+  };
+  std::vector<GenerateOptions> ways(3, forever(12));  // arg-max, k best, all
+  ways[1].sampling.top_k = 5;
+  ways[1].sampling.temperature = 1e-3F;
+  ways[2].logprobs = true;
+  std::vector<Token> sound;
+  REQUIRE(run(ways[0], sound));
+  std::size_t at = 1;  // of a token that was not there before
+  const auto before = [&] { return sound.begin() + static_cast<std::ptrdiff_t>(at); };
+  while (at < sound.size() && (sound[at] == 3 || std::find(sound.begin(), before(), sound[at]) != before())) ++at;
+  REQUIRE(at < sound.size());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(table().data.data() + static_cast<std::size_t>(sound[at]) * 32 * sizeof(float), &nan, sizeof nan);
+  for (const GenerateOptions& options : ways) {
+    std::vector<Token> got;
+    const Result<Outcome> end = run(options, got);
+    REQUIRE_FALSE(end);
+    CHECK(end.error().code == ErrorCode::invalid_logits);
+    CHECK(got == std::vector<Token>(sound.begin(), before() + 1));
+  }
+}
+
+TEST_CASE("a way back to where the device kept all logits but the best shows none of them") {
+  const Model model = tiny_model(tests::cpu());
+  Session s = open_with(model, 5);
+  s.prefill().value();
+  GenerateOptions options = forever(-1);
+  options.sampling.banned_tokens = {3};
+  options.sampling.top_k = 4;
+  {
+    Generator g = s.generate(options).value();
+    REQUIRE(g.next().value() != nullptr);
+    REQUIRE(g.next().value() != nullptr);
+  }
+  s.rewind(5).value();
+  CHECK(s.logits().empty());
+  s.prefill().value();
+  Session fresh = open_with(model, 5);
+  fresh.prefill().value();
+  CHECK(std::equal(s.logits().begin(), s.logits().end(), fresh.logits().begin(), fresh.logits().end()));
 }
 
 TEST_CASE("ends: length zero, context full, stop token, deadline, cancel, callback") {

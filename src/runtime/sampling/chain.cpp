@@ -208,11 +208,6 @@ int SamplerChain::wants_top_alone() const noexcept {
   return 0;
 }
 
-bool SamplerChain::wants_best_alone() const noexcept {
-  return links_.size() == 1 && links_.front()->picks_best() && !mask_ && !strings_.active() && !logprobs_ &&
-         top_count_ == 0;
-}
-
 bool SamplerChain::forbids() const noexcept {
   return std::any_of(first_.begin(), first_.end(), [&](const auto& link) { return link->forbids(new_tokens_); });
 }
@@ -220,14 +215,6 @@ bool SamplerChain::forbids() const noexcept {
 void SamplerChain::fill_allowed(std::span<std::uint32_t> allowed) const noexcept {
   std::fill(allowed.begin(), allowed.end(), ~std::uint32_t{0});
   for (const auto& link : first_) link->forbid(allowed, new_tokens_);
-}
-
-SampleStatus SamplerChain::sample_best(Token best, float logit, Draw& draw) noexcept {
-  if (std::isnan(logit)) return SampleStatus::not_a_number;
-  if (std::isinf(logit)) return logit > 0 ? SampleStatus::infinite : SampleStatus::nothing_left;
-  draw = {};
-  draw.token = best;
-  return SampleStatus::ok;
 }
 
 Accepted SamplerChain::accept(std::span<const Token> history) noexcept {

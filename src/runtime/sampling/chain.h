@@ -70,16 +70,12 @@ class SamplerChain {
   SampleStatus sample(SamplerWorkspace& workspace, std::span<const float> logits, std::span<const Token> history,
                       Draw& draw) noexcept;
 
-  /// Whether nothing but the best logit of the tokens that are not forbidden decides.
-  bool wants_best_alone() const noexcept;
-  /// Of how many best logits of these tokens the choice is made, where no other logit counts; 0 where others do.
+  /// Of how many best logits of the tokens that are not forbidden the choice is made, where no other logit counts; 0
+  /// where others do.
   int wants_top_alone() const noexcept;
   /// Whether tokens are forbidden now, and which: their bits (id % 32 of word id / 32) are cleared, all others set.
   bool forbids() const noexcept;
   void fill_allowed(std::span<std::uint32_t> allowed) const noexcept;
-  /// What sample() would do with a row whose best allowed logit this is, the first of equals; NaN if any logit is.
-  static SampleStatus sample_best(Token best, float logit, Draw& draw) noexcept;
-
   /// What sample() would do with a row whose best allowed logits these are: wants_top_alone() of them, falling, a NaN
   /// before all numbers, the lower id first of equals.
   SampleStatus sample_top(SamplerWorkspace& workspace, std::span<const Token> ids, std::span<const float> logits,

@@ -6,7 +6,7 @@ namespace {
 class GreedyLink final : public Link {
  public:
   void apply(Candidates& candidates, const Step&) override { candidates.keep_best(); }
-  bool picks_best() const noexcept override { return true; }
+  int keeps_top() const noexcept override { return 1; }
   std::unique_ptr<Link> clone() const override { return std::make_unique<GreedyLink>(*this); }
 };
 

@@ -56,8 +56,6 @@ class Link {
   /// 32).
   virtual bool forbids(int /*new_tokens*/) const noexcept { return false; }
   virtual void forbid(std::span<std::uint32_t>, int /*new_tokens*/) const noexcept {}
-  /// It reduces to the best token, and nothing else: a chain of this link alone needs no other logit.
-  virtual bool picks_best() const noexcept { return false; }
   /// It reduces to the k best (0: does not), or leaves the order of logits as it is: a chain that begins with such
   /// links needs no other logits than the k best.
   virtual int keeps_top() const noexcept { return 0; }

@@ -109,7 +109,9 @@ TEST_CASE("The k best logits alone give the token that the whole row gives") {
                                                      {Temperature{1.5f}, Temperature{0.5f}, TopK{7}, Temperature{3.0f}},
                                                      {TopK{1}},
                                                      {TopK{299}},
-                                                     {TopK{5}, Greedy{}}};
+                                                     {TopK{5}, Greedy{}},
+                                                     {Greedy{}},
+                                                     {Temperature{0.7f}, Greedy{}, TopP{0.5f}}};
   SamplerWorkspace workspace(300), other(300);
   for (const auto& links : chains) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -150,7 +152,14 @@ TEST_CASE("What needs the k best logits alone") {
   CHECK(wants({.top_k = 80}) == 0);  // keeps all
   CHECK(wants({.temperature = 0.7f, .top_k = 40, .top_p = 0.9f, .banned_tokens = {1}}) == 40);
   CHECK(wants({.top_k = 40}, true) == 0);
-  CHECK(wants({}) == 0);
+  CHECK(wants({}) == 1);
+  CHECK(wants({}, true) == 0);
+  CHECK(wants({.temperature = 0.0f, .banned_tokens = {1}, .min_new_tokens = 3}) == 1);
+  CHECK(wants({.temperature = 0.0f, .repetition_penalty = 1.1f}) == 0);
+  CHECK(wants({.logit_bias = {{1, 2.0f}}}) == 0);
+  CHECK(wants({.temperature = 0.7f}) == 0);
+  CHECK(wants({.chain = {Temperature{0.7f}, Greedy{}}}) == 1);
+  CHECK(wants({.chain = {TopK{4}, Greedy{}}}) == 4);
   CHECK(wants({.top_p = 0.9f}) == 0);
   CHECK(wants({.top_k = 40, .repetition_penalty = 1.1f}) == 0);
   CHECK(wants({.chain = {TopP{0.9f}, TopK{40}}}) == 0);
@@ -165,42 +174,19 @@ TEST_CASE("What needs the k best logits alone") {
   };
   CHECK(status(1) == SampleStatus::ok);
   CHECK(draw.token == 3);
+  CHECK(draw.sampled_logprob == 0);
   CHECK(status(-inf) == SampleStatus::nothing_left);
   CHECK(status(inf) == SampleStatus::infinite);
   CHECK(status(std::numeric_limits<float>::quiet_NaN()) == SampleStatus::not_a_number);
 }
 
-TEST_CASE("What needs the best logit alone") {
-  const auto wants = [](const SamplingOptions& options, bool logprobs = false) {
-    SamplerChain::Setup setup = setup_for(8);
-    setup.logprobs = logprobs;
-    const std::vector<Token> stops{2};
-    setup.stop_tokens = stops;
-    return SamplerChain(options, setup).wants_best_alone();
-  };
-  CHECK(wants({}));
-  CHECK(wants({.temperature = 0.0f, .banned_tokens = {1}, .min_new_tokens = 3}));
-  CHECK(wants({.chain = {Greedy{}}}));
-  CHECK(!wants({}, true));
-  CHECK(!wants({.temperature = 0.5f}));
-  CHECK(!wants({.top_k = 1}));
-  CHECK(!wants({.temperature = 0.0f, .repetition_penalty = 1.1f}));
-  CHECK(!wants({.chain = {TopK{4}, Greedy{}}}));
-  CHECK(!wants({.logit_bias = {{1, 2.0f}}}));
-
+TEST_CASE("What is forbidden of the best logits") {
   CHECK(!SamplerChain({}, setup_for(40)).forbids());
   SamplerChain chain({.banned_tokens = {1, 33}}, setup_for(40));
   CHECK(chain.forbids());
   std::vector<std::uint32_t> allowed(2);
   chain.fill_allowed(allowed);
   CHECK(allowed == std::vector<std::uint32_t>{~2U, ~2U});
-  Draw draw;
-  CHECK(SamplerChain::sample_best(3, 1.5f, draw) == SampleStatus::ok);
-  CHECK(draw.token == 3);
-  CHECK(draw.sampled_logprob == 0);
-  CHECK(SamplerChain::sample_best(0, inf, draw) == SampleStatus::infinite);
-  CHECK(SamplerChain::sample_best(0, -inf, draw) == SampleStatus::nothing_left);
-  CHECK(SamplerChain::sample_best(0, std::numeric_limits<float>::quiet_NaN(), draw) == SampleStatus::not_a_number);
 }
 
 TEST_CASE("Very small and very large temperatures") {
