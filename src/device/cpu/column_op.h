@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "device/cpu/executor.h"
 
@@ -36,6 +37,17 @@ struct ColumnOp {
   }
   void operator()(const backend::Softcap& op) const noexcept {
     run.kernels_.softcap(at(op.in), at(op.out), count, op.cap);
+  }
+  void operator()(const backend::Slice& op) const noexcept {
+    std::memcpy(at(op.out), at(op.in) + op.offset, sizeof(float) * static_cast<std::size_t>(count));
+  }
+  void operator()(const backend::MoeCombine& op) const noexcept {
+    const float* factors = run.value(op.route, row, thread) + op.used;
+    const std::int64_t width = run.width(op.out);  // of each expert's part of the input
+    run.kernels_.scale(at(op.in), at(op.out), count, factors[0]);
+    for (std::int32_t s = 1; s < op.used; ++s) {
+      run.kernels_.accumulate(at(op.in) + s * width, at(op.out), count, factors[s]);
+    }
   }
   template <class Op>
   void operator()(const Op&) const noexcept {}  // not column by column: no schedule has it here

@@ -7,16 +7,11 @@
 #include "device/common/reduce_outputs.h"
 #include "device/cpu/angles.h"
 #include "device/cpu/attention_phase.h"
-#include "device/cpu/route.h"
 
 namespace llminfer::cpu {
 namespace {
 
 constexpr std::size_t never = ~std::size_t{0};
-
-const backend::Op& op_at(const CpuProgram& program, std::int32_t index) noexcept {
-  return program.graph().ops[static_cast<std::size_t>(index)];
-}
 
 }  // namespace
 
@@ -59,7 +54,7 @@ void Executor::work(int thread, int threads) noexcept {
     if (row_count(phases[p].rows) == 0) continue;  // nothing wanted out
     const std::int64_t start = thread == 0 ? now() : 0;
     run_phase(phases[p], thread, threads);
-    const bool barrier = !phases[p].own;
+    const bool barrier = Schedule::has_barrier(phases[p]);
     if (barrier && thread == 0 && stop_.requested()) stop_after_.store(p, std::memory_order_relaxed);
     const std::int64_t worked = thread == 0 ? now() : 0;
     if (barrier) pool.barrier(thread);
@@ -88,9 +83,7 @@ void Executor::run_phase(const Phase& phase, int thread, int threads) noexcept {
       matmul(phase, thread, threads);
       return;
     case PhaseKind::moe_matmul:
-      for (std::int32_t i = phase.first_op; i < phase.first_op + phase.op_count; ++i) {
-        moe_matmul(std::get<backend::MoeMatMul>(op_at(program_, i)), thread, threads);
-      }
+      expert_list(phase, thread, threads);
       return;
     case PhaseKind::attention:
       AttentionPhase(*this, phase, thread, threads).work();
@@ -164,32 +157,6 @@ Columns Executor::columns_of(backend::ValueId in, backend::ValueId out, const Pl
   columns.out = value(out, 0, thread);
   columns.out_width = weight.shape.rows;
   return columns;
-}
-
-/// Expert by expert: the rows that chose it are the columns. Each thread takes its part of every expert's panels.
-void Executor::moe_matmul(const backend::MoeMatMul& op, int thread, int threads) noexcept {
-  const PlacedWeight& weight = program_.weight(op.weight);
-  const std::int64_t rows = row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows),
-                     pairs = rows * op.used;
-  ExpertLists lists;
-  lists.pairs = reinterpret_cast<std::int32_t*>(scratch(thread) + program_.plan().lists_at);
-  lists.rows = lists.pairs + pairs;
-  lists.starts = lists.rows + pairs;
-  sort_by_expert(value(op.route, 0, thread), rows, op.used, weight.experts, lists);
-
-  const bool shared = width(op.in) == weight.shape.columns;  // the same input for every chosen expert
-  Columns columns = columns_of(op.in, op.out, weight, thread);
-  if (!shared && weight.slab.kind != SlabKind::real) columns.quant.width = weight.shape.columns;
-  const core::Share share = core::share_of(weight.shape.panels, thread, threads);
-  for (std::int64_t e = 0; e < weight.experts; ++e) {
-    const std::int32_t first = lists.starts[e];
-    columns.count = lists.starts[e + 1] - first;
-    if (columns.count == 0) continue;
-    columns.in_rows = (shared ? lists.rows : lists.pairs) + first;
-    columns.out_rows = lists.pairs + first;
-    const float* bias = op.bias != backend::none ? program_.values(op.bias) + e * weight.shape.rows : nullptr;
-    multiply(kernels_, weight, program_.arena(), e, share.begin, share.end, columns, bias, scratch(thread));
-  }
 }
 
 }  // namespace llminfer::cpu

@@ -45,17 +45,19 @@ class Executor {
   const backend::MatMul& product_at(const Phase& phase, std::int32_t index) const noexcept;
   void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void column_list(const Phase& phase, int thread, int threads) noexcept;
+  core::Share column_share(const Phase& phase, int thread, int threads) const noexcept;
   void forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept;
   void find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept;
   void find_tops(std::int64_t begin, std::int64_t end, std::int64_t seen, int thread) noexcept;
   void column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void panel_list(const Phase& phase, int thread, int threads) noexcept;
   void head_list(const Phase& phase, int thread, int threads) noexcept;
-  void finish_heads(const Phase& phase, const HeadCut& cut, core::Share panels, int thread) noexcept;
-  void head_steps(const Phase& phase, std::int32_t product, std::int32_t head, int thread) noexcept;
+  void finish_heads(const Phase& phase, const ProductPart& part, core::Share panels, int thread) noexcept;
+  void head_steps(const Phase& phase, const ProductPart& part, std::int32_t head, int thread) noexcept;
   void quantize_columns(backend::ValueId id, std::int64_t row, std::int64_t begin, std::int64_t end,
                         int thread) const noexcept;
-  void moe_matmul(const backend::MoeMatMul& op, int thread, int threads) noexcept;
+  void expert_list(const Phase& phase, int thread, int threads) noexcept;
+  void expert_product(const backend::MoeMatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void finish(int thread, int threads) noexcept;
   void merge_bests(std::int64_t row, int threads) noexcept;
   void merge_tops(std::int64_t row, int threads) noexcept;

@@ -23,6 +23,12 @@ void HeadOp::rope(const backend::Rope& op) const noexcept {
   if (rest > 0) std::memcpy(out + 2 * pairs, in + 2 * pairs, sizeof(float) * static_cast<std::size_t>(rest));
 }
 
+void HeadOp::slice(const backend::Slice& op, std::int32_t head_width) const noexcept {
+  const std::int64_t at = std::int64_t{head} * head_width;
+  std::memcpy(run.value(op.out, row, thread) + at, run.value(op.in, row, thread) + op.offset + at,
+              sizeof(float) * static_cast<std::size_t>(head_width));
+}
+
 /// The slot's layer in the page of the row's position.
 std::byte* HeadOp::page_of(const backend::KvWrite& op) const noexcept {
   const PageShape& shape = run.kv_.group(op.slot.group).shape;

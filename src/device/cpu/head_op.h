@@ -19,6 +19,7 @@ struct HeadOp {
 
   void norm(const backend::RmsNorm& op) const noexcept;
   void rope(const backend::Rope& op) const noexcept;
+  void slice(const backend::Slice& op, std::int32_t head_width) const noexcept;
   void store_key(const backend::KvWrite& op) const noexcept;
   void store_value(const backend::KvWrite& op) const noexcept;
 

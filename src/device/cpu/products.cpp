@@ -7,6 +7,7 @@
 #include "device/cpu/column_op.h"
 #include "device/cpu/executor.h"
 #include "device/cpu/head_op.h"
+#include "device/cpu/route.h"
 
 namespace llminfer::cpu {
 
@@ -53,50 +54,56 @@ void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept 
 
 /// As panel_list, the list in groups of heads.
 void Executor::head_list(const Phase& phase, int thread, int threads) noexcept {
-  const std::span<const HeadCut> cuts = schedule_.heads_of(phase);
+  const std::span<const ProductPart> parts = schedule_.parts_of(phase);
   std::int64_t total = 0;
-  for (const HeadCut& cut : cuts) total += std::int64_t{cut.panels} * phase.groups;
+  for (const ProductPart& part : parts) total += std::int64_t{part.panels} * phase.groups;
   const core::Share share = core::share_of(total, thread, threads);
   std::int64_t before = 0;
   for (std::int32_t group = 0; group < phase.groups; ++group) {
-    for (const HeadCut& cut : cuts) {
+    for (const ProductPart& part : parts) {
       const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
-      const std::int64_t last = std::min<std::int64_t>(share.end - before, cut.panels);
-      before += cut.panels;
+      const std::int64_t last = std::min<std::int64_t>(share.end - before, part.panels);
+      before += part.panels;
       if (first >= last) continue;
-      const std::int64_t at = std::int64_t{group} * cut.panels;
-      product(product_at(phase, cut.product), at + first, at + last, thread);
-      finish_heads(phase, cut, {at + first, at + last}, thread);
+      const std::int64_t at = std::int64_t{group} * part.panels, in_product = part.first_panel + at;
+      product(product_at(phase, part.product), in_product + first, in_product + last, thread);
+      finish_heads(phase, part, {at + first, at + last}, thread);
     }
   }
 }
 
-/// After panels of a product: the steps of its heads that are complete now. Of a head that is shared, each thread
-/// counts its panels; the last one does the steps.
-void Executor::finish_heads(const Phase& phase, const HeadCut& cut, core::Share panels, int thread) noexcept {
-  if (cut.width == 0) return;
+/// After panels of a part: the steps of its heads that are complete now. Of heads that are shared, each thread counts
+/// its panels; the last one does the steps.
+void Executor::finish_heads(const Phase& phase, const ProductPart& part, core::Share panels, int thread) noexcept {
+  if (part.width == 0) return;
   auto* finished = reinterpret_cast<std::uint32_t*>(base_ + program_.plan().heads_at);
-  const std::int64_t each = cut.width / panel_rows;
-  for (std::int64_t head = panels.begin / each; head * each < panels.end; ++head) {
-    const std::int64_t mine = std::min(panels.end, (head + 1) * each) - std::max(panels.begin, head * each);
+  const std::int64_t each = (part.unit + panel_rows - 1) / panel_rows;
+  for (std::int64_t unit = panels.begin / each; unit * each < panels.end; ++unit) {
+    const std::int64_t mine = std::min(panels.end, (unit + 1) * each) - std::max(panels.begin, unit * each);
     if (mine < each) {
-      const std::atomic_ref<std::uint32_t> count(finished[cut.first + head]);
+      const std::atomic_ref<std::uint32_t> count(finished[part.first_unit + unit]);
       if (count.fetch_add(static_cast<std::uint32_t>(mine), std::memory_order_acq_rel) + mine < each) continue;
       count.store(0, std::memory_order_relaxed);
     }
-    head_steps(phase, cut.product, static_cast<std::int32_t>(head), thread);
+    const auto heads = static_cast<std::int32_t>(part.unit / part.width),
+               first = static_cast<std::int32_t>(unit) * heads;
+    for (std::int32_t head = first; head < first + heads; ++head) head_steps(phase, part, head, thread);
   }
 }
 
-void Executor::head_steps(const Phase& phase, std::int32_t product, std::int32_t head, int thread) noexcept {
+void Executor::head_steps(const Phase& phase, const ProductPart& part, std::int32_t head, int thread) noexcept {
   const auto& ops = program_.graph().ops;
   HeadOp one{*this, 0, 0, head, thread};
   for (; one.row < row_count(phase.rows); ++one.row) {
     one.sequence = sequence_of(one.row, one.sequence);
-    backend::ValueId newest = product_at(phase, product).out;
+    backend::ValueId newest = product_at(phase, part.product).out;
     for (const RowStep& step : schedule_.steps_of(phase)) {
       const backend::Op& op = ops[static_cast<std::size_t>(step.op)];
-      if (const auto* norm = std::get_if<backend::RmsNorm>(&op); norm != nullptr && norm->in == newest) {
+      if (const auto* slice = std::get_if<backend::Slice>(&op); slice != nullptr) {
+        if (slice->in != newest || slice->offset != part.first_panel * panel_rows) continue;
+        one.slice(*slice, part.width);
+        newest = slice->out;
+      } else if (const auto* norm = std::get_if<backend::RmsNorm>(&op); norm != nullptr && norm->in == newest) {
         one.norm(*norm);
         newest = norm->out;
       } else if (const auto* rope = std::get_if<backend::Rope>(&op); rope != nullptr && rope->in == newest) {
@@ -110,24 +117,30 @@ void Executor::head_steps(const Phase& phase, std::int32_t product, std::int32_t
   }
 }
 
-/// Each thread takes a part of the columns through all products and steps, a piece at a time, so that what one step
-/// writes is in the cache for the next.
-void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
-  constexpr std::int64_t most_values = 16384, least_columns = 512;
+/// The thread's part of the columns of a phase that is cut there.
+core::Share Executor::column_share(const Phase& phase, int thread, int threads) const noexcept {
   std::int64_t grain = panel_rows;
   for (const RowStep& step : schedule_.steps_of(phase)) {
     if (step.quantize != backend::none) grain = 32;
   }
+  if (phase.logits && tops_) grain = sum_columns;
+  return core::share_of(phase.columns, thread, threads, grain);
+}
+
+/// Each thread takes a part of the columns through all products and steps, a piece at a time, so that what one step
+/// writes is in the cache for the next.
+void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
+  constexpr std::int64_t most_values = 16384, least_columns = 512;
   const bool bests = phase.logits && bests_, tops = phase.logits && tops_;
   if (bests) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
-  if (tops) grain = sum_columns;
-  const core::Share share = core::share_of(width(product_at(phase, 0).out), thread, threads, grain);
+  const core::Share share = column_share(phase, thread, threads);
   const std::int64_t piece =
-      std::max(least_columns, most_values / (phase.products * row_count(phase.rows)) / sum_columns * sum_columns);
+      std::max(least_columns, most_values / (phase.part_count * row_count(phase.rows)) / sum_columns * sum_columns);
   for (std::int64_t begin = share.begin; begin < share.end; begin += piece) {
     const std::int64_t end = std::min(share.end, begin + piece);
-    for (std::int32_t i = 0; i < phase.products; ++i) {
-      product(product_at(phase, i), begin / panel_rows, (end + panel_rows - 1) / panel_rows, thread);
+    for (const ProductPart& part : schedule_.parts_of(phase)) {
+      product(product_at(phase, part.product), part.first_panel + begin / panel_rows,
+              part.first_panel + (end + panel_rows - 1) / panel_rows, thread);
     }
     column_steps(phase, begin, end, thread);
     if (bests) find_bests(begin, end, thread);
@@ -138,13 +151,55 @@ void Executor::column_list(const Phase& phase, int thread, int threads) noexcept
 void Executor::column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept {
   for (std::int64_t r = 0; r < row_count(phase.rows); ++r) {
     for (const RowStep& step : schedule_.steps_of(phase)) {
-      if (step.op != backend::none) {
-        std::visit(ColumnOp{*this, r, begin, end - begin, thread},
-                   program_.graph().ops[static_cast<std::size_t>(step.op)]);
-      } else {
-        quantize_columns(step.quantize, r, begin, end, thread);
+      for (std::int64_t range = 0; range < step.ranges; ++range) {
+        const std::int64_t at = range * phase.columns + begin;
+        if (step.op != backend::none) {
+          std::visit(ColumnOp{*this, r, at, end - begin, thread},
+                     program_.graph().ops[static_cast<std::size_t>(step.op)]);
+        } else {
+          quantize_columns(step.quantize, r, at, at + (end - begin), thread);
+        }
       }
     }
+  }
+}
+
+/// Each thread takes a part of the columns of all experts' products, and through the steps.
+void Executor::expert_list(const Phase& phase, int thread, int threads) noexcept {
+  const bool steps = phase.cut == StepCut::columns;
+  const core::Share columns = column_share(phase, thread, threads);
+  for (std::int32_t i = phase.first_op; i < phase.first_op + phase.products; ++i) {
+    const auto& op = std::get<backend::MoeMatMul>(program_.graph().ops[static_cast<std::size_t>(i)]);
+    const core::Share panels =
+        steps ? core::Share{columns.begin / panel_rows, (columns.end + panel_rows - 1) / panel_rows}
+              : core::share_of(program_.weight(op.weight).shape.panels, thread, threads);
+    expert_product(op, panels.begin, panels.end, thread);
+  }
+  if (steps) column_steps(phase, columns.begin, columns.end, thread);
+}
+
+/// Panels [begin, end) of each expert: the rows that chose it are the columns.
+void Executor::expert_product(const backend::MoeMatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept {
+  const PlacedWeight& weight = program_.weight(op.weight);
+  const std::int64_t rows = row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows),
+                     pairs = rows * op.used;
+  ExpertLists lists;
+  lists.pairs = reinterpret_cast<std::int32_t*>(scratch(thread) + program_.plan().lists_at);
+  lists.rows = lists.pairs + pairs;
+  lists.starts = lists.rows + pairs;
+  sort_by_expert(value(op.route, 0, thread), rows, op.used, weight.experts, lists);
+
+  const bool shared = width(op.in) == weight.shape.columns;  // the same input for every chosen expert
+  Columns columns = columns_of(op.in, op.out, weight, thread);
+  if (!shared && weight.slab.kind != SlabKind::real) columns.quant.width = weight.shape.columns;
+  for (std::int64_t e = 0; e < weight.experts; ++e) {
+    const std::int32_t first = lists.starts[e];
+    columns.count = lists.starts[e + 1] - first;
+    if (columns.count == 0) continue;
+    columns.in_rows = (shared ? lists.rows : lists.pairs) + first;
+    columns.out_rows = lists.pairs + first;
+    const float* bias = op.bias != backend::none ? program_.values(op.bias) + e * weight.shape.rows : nullptr;
+    multiply(kernels_, weight, program_.arena(), e, begin, end, columns, bias, scratch(thread));
   }
 }
 

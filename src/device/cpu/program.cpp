@@ -77,7 +77,7 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   plan.bytes =
       std::max(align(schedules.many.bytes), core::add_or_fail(plan.own_at, align(own), what, ErrorCode::out_of_memory));
   plan.heads_at = plan.bytes;
-  plan.bytes += align(sizeof(std::uint32_t) * static_cast<std::uint64_t>(schedules.few.most_heads));
+  plan.bytes += align(sizeof(std::uint32_t) * static_cast<std::uint64_t>(schedules.few.most_units));
   plan.bests_at = plan.bytes;
   plan.bests_bytes = align(sizeof(BestLogit) * static_cast<std::uint64_t>(limits.outputs));
   plan.bytes += plan.bests_bytes * static_cast<std::uint64_t>(threads);

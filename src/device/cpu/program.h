@@ -42,8 +42,8 @@ Schedules make_schedules(const backend::Graph& graph, const backend::Limits& lim
 struct WorkspacePlan {
   std::uint64_t own_at = 0;  ///< own values of few rows; own_bytes for each thread
   std::uint64_t own_bytes = 0;
-  std::uint64_t heads_at =
-      0;  ///< uint32 per head of a phase: panels finished by threads that share it; 0 between phases
+  std::uint64_t heads_at = 0;  ///< uint32 per ProductPart::unit of a phase: panels finished by threads that share it;
+                               ///< 0 between phases
   std::vector<std::uint64_t> angles_at{};  ///< per RoPE table: cosines [tokens x pairs], then sines
   std::uint64_t bests_at = 0;              ///< per thread: bests_bytes, a BestLogit for each row wanted out
   std::uint64_t bests_bytes = 0;

@@ -62,9 +62,8 @@ struct RowOp {
   void operator()(const backend::Add& op) const noexcept { columns(op); }
   void operator()(const backend::Scale& op) const noexcept { columns(op); }
   void operator()(const backend::Softcap& op) const noexcept { columns(op); }
-  void operator()(const backend::Slice& op) const noexcept {
-    std::memcpy(at(op.out), at(op.in) + op.offset, sizeof(float) * static_cast<std::size_t>(width(op.out)));
-  }
+  void operator()(const backend::Slice& op) const noexcept { columns(op); }
+  void operator()(const backend::MoeCombine& op) const noexcept { columns(op); }
   void operator()(const backend::GatherRows& op) const noexcept {
     const std::int64_t from = run.batch_.output_rows[static_cast<std::size_t>(row)];
     std::memcpy(at(op.out), run.value(op.in, from, thread), sizeof(float) * static_cast<std::size_t>(width(op.out)));
@@ -72,13 +71,6 @@ struct RowOp {
   void operator()(const backend::MoeRoute& op) const noexcept {
     route_row(run.kernels_, op, at(op.in), weights(op.selection_bias), at(op.out),
               reinterpret_cast<float*>(run.scratch(thread)));
-  }
-
-  void operator()(const backend::MoeCombine& op) const noexcept {
-    const float* factors = at(op.route) + op.used;
-    const std::int64_t n = width(op.out);
-    run.kernels_.scale(at(op.in), at(op.out), n, factors[0]);
-    for (std::int32_t s = 1; s < op.used; ++s) run.kernels_.accumulate(at(op.in) + s * n, at(op.out), n, factors[s]);
   }
 
   // Not row by row: phases of their own.

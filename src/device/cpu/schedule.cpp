@@ -34,13 +34,14 @@ class Scheduler {
         quantized_(graph.values.size(), 0, memory),
         writer_(graph.values.size(), none, memory),
         schedule_{core::Vector<Phase>(memory),         core::Vector<RowStep>(memory),
-                  core::Vector<HeadCut>(memory),       core::Vector<std::uint64_t>(memory),
+                  core::Vector<ProductPart>(memory),   core::Vector<std::uint64_t>(memory),
                   core::Vector<std::uint64_t>(memory), core::Vector<std::uint8_t>(memory),
                   core::Vector<std::uint8_t>(memory)} {
     // At most a phase or step for each op, and one for the quantized form of each value.
     const std::size_t most = graph.ops.size() + graph.values.size();
     schedule_.phases.reserve(most);
     schedule_.steps.reserve(most);
+    schedule_.parts.reserve(graph.ops.size());  // each is a product's or a slice's
   }
 
   Schedule run() {
@@ -51,10 +52,14 @@ class Scheduler {
       if (run.products > 0 && !any_quantized(i, run.end)) {
         add_head_run(i, run);
         i = run.end;
+      } else if (const std::int32_t slices = slices_of_product(i); slices > 0) {
+        add_slices(i, slices);
+        i += slices;
       } else {
         add_op(i++);
       }
     }
+    find_parts();
     find_own();
     find_logits();
     find_hidden();
@@ -128,45 +133,63 @@ class Scheduler {
            writer_[static_cast<std::size_t>(id)] == static_cast<std::int32_t>(schedule_.phases.size()) - 1;
   }
 
-  /// Whether the op can be done column by column behind the products of the last phase.
-  bool follows_products(const backend::Op& op) const {
-    if (!few_ || schedule_.phases.empty() || !is_columnwise(op)) return false;
+  /// How many slices from op `first` on divide the last phase's only product into equal parts, for what follows column
+  /// by column.
+  std::int32_t slices_of_product(std::int32_t first) const {
+    if (!few_ || schedule_.phases.empty()) return 0;
     const Phase& phase = schedule_.phases.back();
-    if (phase.kind != PhaseKind::matmul || phase.cut == StepCut::heads || phase.rows != rows_of(op)) return false;
-    const graph::OpIo io = graph::io_of(op);
-    bool reads = false;
-    for (ValueId in : io.in) reads = reads || written_by_last(in);
-    if (!reads) return false;
-    for (std::int32_t i = 0; i < phase.products; ++i) {
-      const std::int32_t index = phase.first_op + i;
-      const graph::OpIo product = graph::io_of(graph_.ops[static_cast<std::size_t>(index)]);
-      if (value(product.out).width != value(io.out).width) return false;
-    }
-    return true;
+    if (phase.kind != PhaseKind::matmul || phase.products != 1 || phase.step_count > 0) return 0;
+    const std::int32_t slices =
+        equal_slices(graph_, first, graph::io_of(graph_.ops[static_cast<std::size_t>(phase.first_op)]).out);
+    return any_quantized(first, first + slices) ? 0 : slices;
   }
 
-  void add_columnwise(std::int32_t index, ValueId out) {
+  void add_slices(std::int32_t first, std::int32_t slices) {
+    schedule_.phases.back().columns = width_of(first);
+    for (std::int32_t i = first; i < first + slices; ++i) add_columnwise(i, 1);
+  }
+
+  /// How many ranges of the last phase's columns the op's result is, if it can be done column by column behind the
+  /// products; else 0.
+  std::int32_t ranges_behind_products(const backend::Op& op) const {
+    if (!few_ || schedule_.phases.empty()) return 0;
+    const Phase& phase = schedule_.phases.back();
+    const bool products = phase.kind == PhaseKind::matmul || phase.kind == PhaseKind::moe_matmul;
+    if (!products || phase.cut == StepCut::heads || phase.columns == 0 || phase.rows != rows_of(op)) return 0;
+    const graph::OpIo io = graph::io_of(op);
+    if (io.out == none || std::none_of(io.in.begin(), io.in.end(), [&](ValueId in) { return written_by_last(in); })) {
+      return 0;
+    }
+    const auto* combine = std::get_if<backend::MoeCombine>(&op);
+    if (combine != nullptr ? combine->used != phase.used : !is_columnwise(op)) return 0;
+    const std::int32_t width = value(io.out).width;
+    const std::int32_t ranges = combine == nullptr && width == phase.used * phase.columns ? phase.used : 1;
+    if (width != ranges * phase.columns) return 0;
+    const bool quantized = quantized_[static_cast<std::size_t>(io.out)] != 0;
+    return quantized && phase.columns % 32 != 0 ? 0 : ranges;
+  }
+
+  void add_columnwise(std::int32_t index, std::int32_t ranges) {
+    const ValueId out = graph::io_of(graph_.ops[static_cast<std::size_t>(index)]).out;
     Phase& phase = schedule_.phases.back();
     phase.cut = StepCut::columns;
     ++phase.op_count;
-    add_step(phase, {index, none});
+    add_step(phase, {index, none, ranges});
     writer_[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(schedule_.phases.size()) - 1;
-    if (quantized_[static_cast<std::size_t>(out)] == 0) return;
-    check_quantizable(out);
-    add_step(phase, {none, out});
+    if (quantized_[static_cast<std::size_t>(out)] != 0) add_step(phase, {none, out, ranges});
   }
 
   std::int32_t width_of(std::int32_t op) const {
     return value(graph::io_of(graph_.ops[static_cast<std::size_t>(op)]).out).width;
   }
 
-  /// Into how many equal parts, at most four, all products of the run can be divided between heads.
-  std::int32_t groups_of(std::int32_t first, const HeadRun& run) const {
+  /// Into how many equal parts, at most four, all parts of the run can be divided between heads.
+  static std::int32_t groups_of(const HeadRun& run) {
     for (std::int32_t groups = 4; groups > 1; --groups) {
       bool even = true;
-      for (std::int32_t i = 0; i < run.products; ++i) {
-        const std::int32_t head = std::max(run.head[static_cast<std::size_t>(i)], panel_rows);
-        even = even && width_of(first + i) % (head * groups) == 0;
+      for (std::int32_t i = 0; i < run.parts; ++i) {
+        const HeadRun::Part& part = run.part[static_cast<std::size_t>(i)];
+        even = even && part.width % (std::int64_t{part.unit()} * groups) == 0;
       }
       if (even) return groups;
     }
@@ -178,22 +201,39 @@ class Scheduler {
     phase.cut = StepCut::heads;
     phase.op_count = run.end - first;
     phase.products = run.products;
-    phase.first_head = static_cast<std::int32_t>(schedule_.heads.size());
-    phase.groups = groups_of(first, run);
-    std::int32_t heads = 0;
-    for (std::int32_t i = 0; i < run.products; ++i) {
-      const std::int32_t product = run.order[static_cast<std::size_t>(i)];
-      const std::int32_t width = run.head[static_cast<std::size_t>(product)], all = width_of(first + product);
-      schedule_.heads.push_back({product, width, heads, (all + panel_rows - 1) / panel_rows / phase.groups});
-      if (width > 0) heads += all / width;
+    phase.first_part = static_cast<std::int32_t>(schedule_.parts.size());
+    phase.part_count = run.parts;
+    phase.groups = groups_of(run);
+    std::int32_t units = 0;
+    for (std::int32_t i = 0; i < run.parts; ++i) {
+      const HeadRun::Part& part = run.part[static_cast<std::size_t>(i)];
+      const std::int32_t panels = (part.width + panel_rows - 1) / panel_rows / phase.groups;
+      schedule_.parts.push_back({part.product, part.offset / panel_rows, panels, part.head, part.unit(), units});
+      if (part.head > 0) units += part.width / part.unit();
     }
-    schedule_.most_heads = std::max(schedule_.most_heads, heads);
+    schedule_.most_units = std::max(schedule_.most_units, units);
     for (std::int32_t i = first; i < run.end; ++i) {
       if (i >= first + run.products) add_step(phase, {i, none});
       const ValueId out = graph::io_of(graph_.ops[static_cast<std::size_t>(i)]).out;
       if (out != none) {
         writer_[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(schedule_.phases.size()) - 1;
       }
+    }
+  }
+
+  /// Of phases that are not cut into heads: a part for each product, or for each slice of one.
+  void find_parts() {
+    for (Phase& phase : schedule_.phases) {
+      if (phase.kind != PhaseKind::matmul || phase.cut == StepCut::heads) continue;
+      phase.first_part = static_cast<std::int32_t>(schedule_.parts.size());
+      for (const RowStep& step : schedule_.steps_of(phase)) {
+        if (step.op == none) continue;
+        const auto* slice = std::get_if<backend::Slice>(&graph_.ops[static_cast<std::size_t>(step.op)]);
+        if (slice != nullptr) schedule_.parts.push_back({0, slice->offset / panel_rows});
+      }
+      const bool sliced = static_cast<std::size_t>(phase.first_part) < schedule_.parts.size();
+      for (std::int32_t i = 0; i < phase.products && !sliced; ++i) schedule_.parts.push_back({i});
+      phase.part_count = static_cast<std::int32_t>(schedule_.parts.size()) - phase.first_part;
     }
   }
 
@@ -211,12 +251,12 @@ class Scheduler {
 
   void add_op(std::int32_t index) {
     const backend::Op& op = graph_.ops[static_cast<std::size_t>(index)];
-    if (follows_products(op)) return add_columnwise(index, graph::io_of(op).out);
+    if (const std::int32_t ranges = ranges_behind_products(op); ranges > 0) return add_columnwise(index, ranges);
     const PhaseKind kind = kind_of(op);
     const bool join = !schedule_.phases.empty() && joins(schedule_.phases.back(), kind, op);
     Phase& phase = phase_for(kind, rows_of(op), join, index);
     ++phase.op_count;
-    if (kind == PhaseKind::matmul) ++phase.products;
+    if (kind == PhaseKind::matmul || kind == PhaseKind::moe_matmul) count_product(phase, op);
     if (kind == PhaseKind::rows) add_step(phase, {index, none});
     const ValueId out = graph::io_of(op).out;
     if (out == none) return;
@@ -229,6 +269,16 @@ class Scheduler {
     } else {
       add_quantize(out, kind, index);
     }
+  }
+
+  /// `op` is the last of the phase.
+  void count_product(Phase& phase, const backend::Op& op) const {
+    const auto* experts = std::get_if<backend::MoeMatMul>(&op);
+    const std::int32_t used = experts != nullptr ? experts->used : 1;
+    const std::int32_t columns = value(graph::io_of(op).out).width / used;
+    const bool first = phase.products++ == 0;
+    if (first) phase.used = used;
+    phase.columns = first || (phase.columns == columns && phase.used == used) ? columns : 0;
   }
 
   void check_quantizable(ValueId id) const {
@@ -428,12 +478,6 @@ std::uint64_t quant_bytes(std::int64_t rows, std::int64_t width) noexcept {
 }
 
 bool Schedule::logits_in_columns() const noexcept { return !phases.empty() && phases.back().logits; }
-
-std::int32_t Schedule::barriers(bool own) const noexcept {
-  std::int32_t count = 0;
-  for (const Phase& phase : phases) count += own && phase.own ? 0 : 1;
-  return count;
-}
 
 Schedule make_schedule(const backend::Graph& graph, const backend::Limits& limits, ScheduleKind kind,
                        const std::shared_ptr<core::Memory>& memory) {

@@ -1,12 +1,14 @@
 // Tiny random models, one per architecture and RoPE scaling: logits equal llama.cpp's (see make_models.py).
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
 
 #include "cases.h"
 #include "catch.h"
 #include "device/cpu/cpu_backend.h"
+#include "device/cpu/schedule.h"
 #include "device/reference/reference_backend.h"
 #include "model_run.h"
 #include "models/registry.h"
@@ -72,6 +74,32 @@ TEST_CASE("tiny models: chunks change nothing on the reference device") {
     const Difference d = compare(golden, run.logits(golden.tokens, 7));
     INFO(c.model << " at context " << c.context << ": worst difference of a logit " << d.worst);
     CHECK(d.worst <= c.tolerance);
+  }
+}
+
+TEST_CASE("tiny models: a layer has at most five barriers in decode on the cpu device, with experts six") {
+  for (const Case& c : cases) {
+    const format::ModelFile file = format::ModelFile::open(ModelSource::file(path_of(std::string(c.model) + ".gguf")));
+    const models::ModelGraph model = models::build_model(file, file.hyper_parameters(), {});
+    const backend::Graph& graph = *model.graph;
+    const cpu::Schedule schedule =
+        cpu::make_schedule(graph, {4, 4, 4}, cpu::ScheduleKind::few_rows, std::make_shared<core::Memory>());
+    std::map<int, int> barriers, most;  // by layer
+    for (const backend::OpGroup& group : graph.groups) {
+      for (const cpu::Phase& phase : schedule.phases) {
+        const bool inside = phase.first_op >= group.first && phase.first_op < group.first + group.count;
+        if (inside && cpu::Schedule::has_barrier(phase)) ++barriers[group.layer];
+      }
+      const auto first = graph.ops.begin() + group.first;
+      const bool experts = std::any_of(first, first + group.count, [](const backend::Op& op) {
+        return std::holds_alternative<backend::MoeRoute>(op);
+      });
+      most[group.layer] = std::max(most[group.layer], experts ? 6 : 5);
+    }
+    for (const auto& [layer, count] : barriers) {
+      INFO(c.model << " layer " << layer);
+      CHECK(count <= most[layer]);
+    }
   }
 }
 

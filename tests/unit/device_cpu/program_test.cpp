@@ -25,7 +25,8 @@ struct Spec {
   int window = 0;
   float cap = 0.0F;
   bool sinks = false, moe = false, bias = false, post_norm = false;
-  int repeat = 0;  // rows of the vocabulary's table after which they come again
+  bool fused = false;  // one matrix for q, k and v, and one for gate and up
+  int repeat = 0;      // rows of the vocabulary's table after which they come again
   backend::Activation activation = backend::Activation::silu;
 };
 
@@ -86,9 +87,18 @@ class TestModel final : public backend::WeightReader {
     const ValueId h = b_.rms_norm(x, vector(spec_.width), spec_.width, 1e-5F);
     const int q_width = spec_.heads * spec_.head, kv_width = spec_.heads_kv * spec_.head;
     const WeightId bias = spec_.bias ? vector(q_width) : backend::none;
-    ValueId q = b_.matmul(h, matrix(spec_.type, spec_.width, q_width), bias);
-    ValueId k = b_.matmul(h, matrix(spec_.type, spec_.width, kv_width));
-    const ValueId v = b_.matmul(h, matrix(spec_.type, spec_.width, kv_width));
+    ValueId q, k, v;
+    if (spec_.fused) {
+      const int all_width = q_width + 2 * kv_width;
+      const ValueId all = b_.matmul(h, matrix(spec_.type, spec_.width, all_width), vector(all_width));
+      q = b_.slice(all, 0, q_width);
+      k = b_.slice(all, q_width, kv_width);
+      v = b_.slice(all, q_width + kv_width, kv_width);
+    } else {
+      q = b_.matmul(h, matrix(spec_.type, spec_.width, q_width), bias);
+      k = b_.matmul(h, matrix(spec_.type, spec_.width, kv_width));
+      v = b_.matmul(h, matrix(spec_.type, spec_.width, kv_width));
+    }
     backend::RopeTable table;
     for (int i = 0; i < spec_.head / 2; ++i) table.inverse_frequency.push_back(std::pow(0.7F, static_cast<float>(i)));
     const std::int32_t rope = b_.rope_table(table);
@@ -109,8 +119,15 @@ class TestModel final : public backend::WeightReader {
     b_.group(backend::GroupKind::ffn, index);
     const ValueId n = b_.rms_norm(x, vector(spec_.width), spec_.width, 1e-5F);
     if (spec_.moe) return add(x, experts(n));
-    const ValueId gate = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
-    const ValueId up = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
+    ValueId gate, up;
+    if (spec_.fused) {
+      const ValueId both = b_.matmul(n, matrix(spec_.type, spec_.width, 2 * spec_.feed));
+      gate = b_.slice(both, 0, spec_.feed);
+      up = b_.slice(both, spec_.feed, spec_.feed);
+    } else {
+      gate = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
+      up = b_.matmul(n, matrix(spec_.type, spec_.width, spec_.feed));
+    }
     const ValueId act = b_.gated_activation(gate, up, spec_.activation);
     return add(x, b_.matmul(act, matrix(spec_.type, spec_.feed, spec_.width)));
   }
@@ -255,7 +272,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 std::vector<Spec> specs() {
-  std::vector<Spec> out(7);
+  std::vector<Spec> out(11);
   out[1].type = WeightType::q4_1;
   out[1].heads = out[1].heads_kv = 2;
   out[1].bias = true;
@@ -276,6 +293,19 @@ std::vector<Spec> specs() {
   out[6].post_norm = true;
   out[6].heads = out[6].heads_kv = 3;  // more panels of a head than a thread gets
   out[6].head = 64;
+  out[7].fused = true;
+  out[7].type = WeightType::q4_1;
+  out[7].heads = out[7].heads_kv = 3;  // q, k and v are as wide as each other
+  out[7].feed = 160;
+  out[8].fused = true;
+  out[8].moe = true;
+  out[8].post_norm = true;
+  out[9].heads = 8;  // two heads share a panel
+  out[9].head = 24;
+  out[10].type = WeightType::f16;  // no number of heads is whole panels
+  out[10].heads = 3;
+  out[10].heads_kv = 1;
+  out[10].head = 20;
   return out;
 }
 
@@ -426,22 +456,46 @@ TEST_CASE("arg-max is the first of the best logits") {
   }
 }
 
-TEST_CASE("a layer of a dense decoder has five barriers when rows are few") {
+TEST_CASE("a layer has five barriers when rows are few, and one more with experts") {
   const auto memory = std::make_shared<core::Memory>();
-  const auto barriers = [&](Spec spec, int layers, bool own, ScheduleKind kind) {
+  const auto barriers = [&](Spec spec, int layers, ScheduleKind kind) {
     spec.layers = layers;
-    return make_schedule(*TestModel(spec).graph(), {8, 8, 8}, kind, memory).barriers(own);
+    const Schedule schedule = make_schedule(*TestModel(spec).graph(), {8, 8, 8}, kind, memory);
+    return std::count_if(schedule.phases.begin(), schedule.phases.end(), Schedule::has_barrier);
   };
   for (const Spec& spec : specs()) {
-    if (spec.moe) continue;
-    INFO("weights " << describe(spec.type).name << " post norm " << spec.post_norm);
-    const auto a_layer = [&](bool own, ScheduleKind kind) {
-      return barriers(spec, 3, own, kind) - barriers(spec, 2, own, kind);
-    };
-    CHECK(a_layer(true, ScheduleKind::few_rows) == 5);
-    CHECK(a_layer(false, ScheduleKind::few_rows) == 7);
-    CHECK(a_layer(false, ScheduleKind::many_rows) >= 9);           // one less where attention's output is not quantized
-    CHECK(barriers(spec, 2, true, ScheduleKind::few_rows) == 11);  // and one for the head
+    INFO("weights " << describe(spec.type).name << " post norm " << spec.post_norm << " moe " << spec.moe << " fused "
+                    << spec.fused);
+    const auto a_layer = [&](ScheduleKind kind) { return barriers(spec, 3, kind) - barriers(spec, 2, kind); };
+    const int expected = spec.moe ? 6 : 5;
+    CHECK(a_layer(ScheduleKind::few_rows) == expected);
+    CHECK(a_layer(ScheduleKind::many_rows) >= 9);  // one less where attention's output is not quantized
+    CHECK(barriers(spec, 2, ScheduleKind::few_rows) == 2 * expected + 1);  // and one for the head
+  }
+}
+
+TEST_CASE("slices are taken in parts of a product where they are whole panels, else as ops of their own") {
+  const std::vector<Token> tokens = random_tokens(20, 27);
+  const auto memory = std::make_shared<core::Memory>();
+  Spec spec;
+  spec.fused = true;
+  spec.type = WeightType::f32;
+  for (const int feed : {96, 88}) {
+    for (const int head : {32, 24, 20}) {
+      INFO("feed " << feed << " head " << head);
+      spec.feed = feed;
+      spec.head = head;
+      const TestModel model(spec);
+      const Schedule few = make_schedule(*model.graph(), {4, 4, 4}, ScheduleKind::few_rows, memory);
+      const auto sliced = [&](StepCut cut) {
+        return std::count_if(few.phases.begin(), few.phases.end(),
+                             [&](const Phase& p) { return p.cut == cut && p.part_count > p.products; });
+      };
+      CHECK(sliced(StepCut::columns) == (feed == 96 ? 2 : 0));
+      CHECK(sliced(StepCut::heads) == (head == 20 ? 0 : 2));
+      const std::vector<float> truth = Runner(cpu(1), model, 32, 1).prompt(0, tokens, 20);
+      for (int threads : {1, 2, 5}) REQUIRE(same_bits(Runner(cpu(threads), model, 32, 1).prompt(0, tokens, 3), truth));
+    }
   }
 }
 
