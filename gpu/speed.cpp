@@ -174,10 +174,15 @@ Json attention_row(const Shared& engine, int width, int group, int sequences, in
   p.heads = heads;
   p.kv_heads = kv_heads;
   p.scale = 0.125F;
-  const std::int32_t ranges = attention_ranges(p.tokens, context + 1);
-  const double seconds = median_seconds(engine, options.samples, [&] {
-    return launch_attention_mma(p, ranges, partials.at<float>(0), engine->stream());
-  });
+  const std::int64_t merges_bytes = 4 * attention_merges(sequences, kv_heads);
+  const Memory merges = filled(engine, merges_bytes);
+  check(cudaMemsetAsync(merges.data(), 0, static_cast<std::size_t>(merges_bytes), engine->stream()), "counters");
+  AttentionRoom room;
+  room.ranges = attention_ranges(p.tokens, kv_heads, context + 1);
+  room.partials = partials.at<float>(0);
+  room.merges = merges.at<unsigned>(0);
+  const double seconds =
+      median_seconds(engine, options.samples, [&] { return launch_attention_mma(p, room, engine->stream()); });
   const double bytes = 4.0 * kv_heads * width * (context + 1.0) * sequences;
   Json row = {{"head", width},
               {"group", group},

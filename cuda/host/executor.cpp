@@ -59,20 +59,29 @@ cudaError_t Executor::run_all() noexcept {
   });
 }
 
-/// `whole`: not to be stopped half way, since it may be recorded.
+/// `whole`: not to be stopped half way, since it may be recorded; ops of different groups may be one launch then.
 cudaError_t Executor::run_ops(bool whole) noexcept {
   const backend::Graph& graph = program_.graph();
+  whole_ = whole;
+  if (whole) return run_range(0, static_cast<std::int32_t>(graph.ops.size()));
   for (const backend::OpGroup& group : graph.groups) {
-    stopped_ = !whole && stop_.requested();
-    if (stopped_) return cudaSuccess;
-    end_ = group.first + group.count;
-    for (index_ = group.first; index_ < end_; index_ += together_) {
-      together_ = 1;
-      if (const cudaError_t e = run_op(); e != cudaSuccess) return e;
-      // The head's product is the one that costs: leave it out when only its input is wanted.
-      const backend::ValueId out = graph::io_of(graph.ops[static_cast<std::size_t>(index_ + together_ - 1)]).out;
-      if (shape_.hidden && out != backend::none && out == graph.hidden) return cudaSuccess;
-    }
+    stopped_ = stop_.requested();
+    if (stopped_ || complete_) return cudaSuccess;
+    if (const cudaError_t e = run_range(group.first, group.first + group.count); e != cudaSuccess) return e;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t Executor::run_range(std::int32_t first, std::int32_t end) noexcept {
+  const backend::Graph& graph = program_.graph();
+  end_ = end;
+  for (index_ = first; index_ < end_; index_ += together_) {
+    together_ = 1;
+    if (const cudaError_t e = run_op(); e != cudaSuccess) return e;
+    // The head's product is the one that costs: leave it out when only its input is wanted.
+    const backend::ValueId out = graph::io_of(graph.ops[static_cast<std::size_t>(index_ + together_ - 1)]).out;
+    complete_ = shape_.hidden && out != backend::none && out == graph.hidden;
+    if (complete_) return cudaSuccess;
   }
   return cudaSuccess;
 }

@@ -31,6 +31,7 @@ class Executor {
  private:
   cudaError_t run_all() noexcept;
   cudaError_t run_ops(bool whole) noexcept;
+  cudaError_t run_range(std::int32_t first, std::int32_t end) noexcept;
   cudaError_t run_op() noexcept;
   cudaError_t fetch_outputs() noexcept;
 
@@ -53,13 +54,23 @@ class Executor {
   cudaError_t product_of_fragments(const backend::MatMul& op) noexcept;
   ElementwiseParams elementwise(Elementwise kind, backend::ValueId a, backend::ValueId b,
                                 backend::ValueId out) const noexcept;
-  FragmentsParams fragments_of(backend::ValueId in) const noexcept;
+  FragmentsParams fragments_of(backend::ValueId in, int set) const noexcept;
+  FragmentsParams fragments_of(const backend::RmsNorm& op, std::int32_t ahead, int set) const noexcept;
   cudaError_t prepare(const FragmentsParams& params, backend::ValueId value) noexcept;
+  FragmentsParams fold(const FragmentsParams& params, backend::ValueId value) noexcept;
+  void add_in(const backend::MatMul& op, const backend::Add& add, MatMulQuantParams& p) noexcept;
+  void gate_in(const backend::MatMul& op, const backend::GatedActivation& gate, MatMulQuantParams& p) noexcept;
+  void join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
   RopeParams rope_of(const backend::Rope& op) const noexcept;
   KvWriteParams cache_of(const backend::KvWrite& op) const noexcept;
   MatMulTarget target_of(const backend::MatMul& op) const noexcept;
-  bool into_fragments() const noexcept { return program_.fusions().into_fragments[static_cast<std::size_t>(index_)]; }
-  bool adds_next() const noexcept { return program_.fusions().adds_next[static_cast<std::size_t>(index_)]; }
+  bool is(const std::vector<bool>& fusion, std::int32_t ahead = 0) const noexcept {
+    return fusion[static_cast<std::size_t>(index_ + ahead)];
+  }
+  const Fusions& fusions() const noexcept { return program_.fusions(); }
+  /// Whether the launch that makes a value may make its fragments too.
+  bool folds(backend::ValueId id) const noexcept { return whole_ && rows(id) <= most_rows_folded; }
+  unsigned* arrivals() const noexcept { return space_.memory.at<unsigned>(program_.plan().arrivals); }
 
   /// The op `n` behind the one that runs, if it is of this kind and of the same group.
   template <class OpType>
@@ -93,10 +104,13 @@ class Executor {
   backend::ProfileSink* profile_;
   StepShape shape_;
   backend::ValueId prepared_ = backend::none;  // whose fragments the workspace has
+  int set_ = 0;                                // where: WorkspacePlan::sets
   std::int32_t index_ = 0;                     // the op that runs
   std::int32_t end_ = 0;                       // of its group
   std::int32_t together_ = 1;                  // ops that its launches did
+  bool whole_ = false;                         // all ops are one group
   bool stopped_ = false;
+  bool complete_ = false;  // the ops that are left are not wanted
 };
 
 }  // namespace llminfer::cuda

@@ -17,18 +17,48 @@ class Finder {
   }
 
   bool into_fragments(std::size_t index) const {
-    const backend::Op& op = graph_.ops[index];
-    const auto* norm = std::get_if<backend::RmsNorm>(&op);
-    const bool whole_rows = norm != nullptr && norm->group == width(norm->in);
-    if (!whole_rows && !std::holds_alternative<backend::GatedActivation>(op)) return false;
-    const backend::ValueId out = graph::io_of(op).out;
-    if (out == graph_.hidden || out == graph_.logits || readers(out) == 0) return false;
+    const bool gathers = std::holds_alternative<backend::GatherRows>(graph_.ops[index]);
+    if (!gathers && !whole_norm(index)) return false;
+    const backend::ValueId out = graph::io_of(graph_.ops[index]).out;
+    if (out == graph_.logits || (gathers && out == graph_.hidden) || readers(out) == 0) return false;
+    // Other rows may be gathered first.
+    std::size_t i = index + 1;
+    while (i < graph_.ops.size() && std::holds_alternative<backend::GatherRows>(graph_.ops[i])) ++i;
     int found = 0;
-    for (std::size_t i = index + 1; i < graph_.ops.size() && found < readers(out); ++i, ++found) {
+    for (; i < graph_.ops.size() && found < readers(out); ++i, ++found) {
       const backend::MatMul* product = fragments_product(i);
       if (product == nullptr || product->in != out) return false;
     }
     return found == readers(out);
+  }
+
+  bool also_into_fragments(std::size_t index) const {
+    if (!whole_norm(index) || into_fragments(index)) return false;
+    const backend::ValueId out = graph::io_of(graph_.ops[index]).out;
+    if (out == graph_.logits) return false;
+    for (std::size_t i = index + 1; i < graph_.ops.size(); ++i) {
+      const backend::MatMul* product = fragments_product(i);
+      if (product != nullptr && product->in == out) return true;
+    }
+    return false;
+  }
+
+  bool gates_next(std::size_t index) const {
+    if (index + 2 >= graph_.ops.size()) return false;
+    const backend::MatMul* a = fragments_product(index);
+    const backend::MatMul* b = fragments_product(index + 1);
+    const auto* gate = std::get_if<backend::GatedActivation>(&graph_.ops[index + 2]);
+    if (a == nullptr || b == nullptr || gate == nullptr || a->in != b->in || a->out == b->out) return false;
+    const bool theirs = (gate->gate == a->out && gate->up == b->out) || (gate->gate == b->out && gate->up == a->out);
+    const bool alike = type_of(*a) == type_of(*b) && width(a->out) == width(b->out);
+    return theirs && alike && only_read_next(a->out) && only_read_next(b->out);
+  }
+
+  bool before_product(std::size_t index) const {
+    const backend::ValueId out = graph::io_of(graph_.ops[index]).out;
+    if (out == backend::none || index + 1 >= graph_.ops.size()) return false;
+    const backend::MatMul* product = fragments_product(index + 1);
+    return product != nullptr && product->in == out;
   }
 
   bool adds_next(std::size_t index) const {
@@ -36,7 +66,7 @@ class Finder {
     if (product == nullptr || index + 1 == graph_.ops.size()) return false;
     const auto* add = std::get_if<backend::Add>(&graph_.ops[index + 1]);
     if (add == nullptr || (add->a == product->out) == (add->b == product->out)) return false;
-    return readers(product->out) == 1 && product->out != graph_.hidden && product->out != graph_.logits;
+    return only_read_next(product->out);
   }
 
   bool rotates_into_cache(std::size_t index) const {
@@ -60,6 +90,16 @@ class Finder {
     return weights_.weights[static_cast<std::size_t>(product->weight)].form == WeightForm::fragments ? product
                                                                                                      : nullptr;
   }
+  bool whole_norm(std::size_t index) const {
+    const auto* norm = std::get_if<backend::RmsNorm>(&graph_.ops[index]);
+    return norm != nullptr && norm->group == width(norm->in) && norm->group % 32 == 0;
+  }
+  bool only_read_next(backend::ValueId id) const {
+    return readers(id) == 1 && id != graph_.hidden && id != graph_.logits;
+  }
+  WeightType type_of(const backend::MatMul& op) const {
+    return graph_.weights[static_cast<std::size_t>(op.weight)].type;
+  }
   int readers(backend::ValueId id) const { return readers_[static_cast<std::size_t>(id)]; }
   std::int32_t width(backend::ValueId id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
 
@@ -75,7 +115,10 @@ Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights) {
   Fusions f;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     f.into_fragments.push_back(finder.into_fragments(i));
+    f.also_into_fragments.push_back(finder.also_into_fragments(i));
     f.adds_next.push_back(finder.adds_next(i));
+    f.gates_next.push_back(finder.gates_next(i));
+    f.before_product.push_back(finder.before_product(i));
     f.rotates_into_cache.push_back(finder.rotates_into_cache(i));
   }
   return f;

@@ -1,6 +1,7 @@
 #include "host/program.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/fail.h"
@@ -19,35 +20,52 @@ namespace {
 
 constexpr std::uint64_t align(std::uint64_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
+/// At the end of what there is.
+FragmentsPlan place_fragments(WorkspacePlan& plan, std::int64_t rows, std::int64_t columns) {
+  const auto place = [&plan, columns](std::int64_t bytes) {
+    return std::exchange(plan.bytes, plan.bytes + (columns > 0 ? align(static_cast<std::uint64_t>(bytes)) : 0));
+  };
+  const std::int64_t blocks = fragment_blocks(columns);
+  FragmentsPlan f;
+  f.fragments = place(fragments_bytes(rows, blocks));
+  f.rest = place(plan.rests ? fragments_bytes(rows, blocks) : 0);
+  f.row_scales = place(4 * (rows + 8));
+  f.block_sums = place(4 * block_sum_floats(rows, blocks));
+  return f;
+}
+
 }  // namespace
 
 WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights) {
   WorkspacePlan plan;
   plan.values = graph::plan_memory(graph, limits);
   plan.step = plan_step(graph, limits);
-  std::int64_t fragments = 0, sums = 0;
   const std::int64_t rows = std::max(limits.tokens, limits.outputs);
+  std::int64_t columns = 0;
   for (std::size_t id = 0; id < graph.weights.size(); ++id) {
     if (weights.weights[id].form != WeightForm::fragments) continue;
     const backend::Weight& w = graph.weights[id];
     plan.rests = plan.rests || w.type == WeightType::f16 || w.type == WeightType::bf16;
-    fragments = std::max(fragments, fragments_bytes(rows, fragment_blocks(w.columns)));
-    sums = std::max(sums, block_sum_floats(rows, fragment_blocks(w.columns)));
+    columns = std::max(columns, w.columns);
   }
-  plan.fragments = align(plan.values.total);
-  plan.rest = plan.fragments + align(static_cast<std::uint64_t>(fragments));
-  plan.row_scales = plan.rest + (plan.rests ? align(static_cast<std::uint64_t>(fragments)) : 0);
-  plan.block_sums = plan.row_scales + (fragments > 0 ? align(4 * static_cast<std::uint64_t>(rows + 8)) : 0);
-  plan.partials = plan.block_sums + align(4 * static_cast<std::uint64_t>(sums));
-  std::int64_t partials = fragments > 0 ? matmul_partial_floats(rows) : 0;
+  plan.bytes = align(plan.values.total);
+  plan.sets[0] = place_fragments(plan, rows, columns);
+  plan.sets[1] = place_fragments(plan, std::min<std::int64_t>(rows, most_rows_folded), columns);
+  std::int64_t partials = columns > 0 ? matmul_partial_floats(rows) : 0, merges = 0;
   for (const backend::Op& op : graph.ops) {
     const auto* a = std::get_if<backend::PagedAttention>(&op);
     if (a == nullptr) continue;
-    const std::int32_t width = graph.states[static_cast<std::size_t>(a->slot.group)].v_width;
-    partials = std::max(partials, attention_partial_floats(limits.tokens, graph.context, a->heads, width));
+    const backend::StateGroup& state = graph.states[static_cast<std::size_t>(a->slot.group)];
+    partials = std::max(partials, attention_partial_floats(limits.tokens, graph.context, a->heads, state.v_width));
+    merges = std::max(merges, attention_merges(limits.tokens, state.heads));
   }
-  plan.counters = plan.partials + align(4 * static_cast<std::uint64_t>(partials));
-  plan.bytes = plan.counters + (fragments > 0 ? 4 * matmul_counters : 0);
+  const auto place = [&plan](std::int64_t words) {
+    return std::exchange(plan.bytes, plan.bytes + align(4 * static_cast<std::uint64_t>(words)));
+  };
+  plan.partials = place(partials);
+  plan.counters = place(columns > 0 ? matmul_counters : 0);
+  plan.arrivals = place(columns > 0 ? most_rows_folded / 8 : 0);
+  plan.merges = place(merges);
   if (graph.logits != backend::none) {
     plan.outputs = limits.outputs;
     plan.vocabulary = graph.values[static_cast<std::size_t>(graph.logits)].width;

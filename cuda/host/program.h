@@ -15,17 +15,28 @@
 
 namespace llminfer::cuda {
 
-/// Byte offsets in a Workspace's device memory.
-struct WorkspacePlan {
-  graph::MemoryPlan values{};   ///< activations come first
-  StepLayout step{};            ///< memory of its own
-  std::uint64_t fragments = 0;  ///< of activations, see kernels/matmul_quant.h
-  std::uint64_t rest = 0;       ///< of activations, if `rests`: there are weights that want it
-  bool rests = false;
+/// Byte offsets of activations as fragments, see kernels/fragments.h.
+struct FragmentsPlan {
+  std::uint64_t fragments = 0;
+  std::uint64_t rest = 0;
   std::uint64_t row_scales = 0;
   std::uint64_t block_sums = 0;
+};
+
+/// Steps of so many rows at most have the fragments of a value made by the launch that makes the value. One block makes
+/// those of eight rows: with more of them launches of their own are quicker.
+constexpr std::int32_t most_rows_folded = 16;
+
+/// Byte offsets in a Workspace's device memory.
+struct WorkspacePlan {
+  graph::MemoryPlan values{};      ///< activations come first
+  StepLayout step{};               ///< memory of its own
+  FragmentsPlan sets[2]{};         ///< the second of `most_rows_folded` rows: a product reads one and makes the other
+  bool rests = false;              ///< there are weights that want FragmentsPlan::rest
   std::uint64_t partials = 0;      ///< of attention and of products, see kernels/attention_mma.h and matmul_quant.h
-  std::uint64_t counters = 0;      ///< of products, zero between them
+  std::uint64_t counters = 0;      ///< from here on all is zero between launches: of products
+  std::uint64_t arrivals = 0;      ///< of rows that become fragments
+  std::uint64_t merges = 0;        ///< of attention
   std::uint64_t bytes = 0;         ///< device memory without the step's
   std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits or of hidden values, whichever are wider
   std::int32_t outputs = 0;        ///< rows

@@ -16,6 +16,19 @@
 #include "kernels/rope_kv.h"
 
 namespace llminfer::cuda {
+namespace {
+
+Gate gate_of(const backend::GatedActivation& op) noexcept {
+  Gate g;
+  g.kind = op.kind == backend::Activation::silu        ? Elementwise::silu
+           : op.kind == backend::Activation::gelu_tanh ? Elementwise::gelu_tanh
+                                                       : Elementwise::swiglu_clip;
+  g.x = op.alpha;
+  g.y = op.limit;
+  return g;
+}
+
+}  // namespace
 
 cudaError_t Executor::run_one(const backend::Embed& op) noexcept {
   EmbedParams p;
@@ -31,12 +44,8 @@ cudaError_t Executor::run_one(const backend::Embed& op) noexcept {
 }
 
 cudaError_t Executor::run_one(const backend::RmsNorm& op) noexcept {
-  if (into_fragments()) {
-    FragmentsParams f = fragments_of(op.in);
-    f.source = FragmentSource::normed;
-    f.weight = program_.floats(op.weight);
-    f.eps = op.eps;
-    return prepare(f, op.out);
+  if (is(fusions().into_fragments) || is(fusions().also_into_fragments)) {
+    return prepare(fragments_of(op, 0, 0), op.out);
   }
   NormParams p;
   p.in = data(op.in);
@@ -76,24 +85,45 @@ cudaError_t Executor::run_one(const backend::MatMul& op) noexcept {
   return launch(p, stream());
 }
 
-FragmentsParams Executor::fragments_of(backend::ValueId in) const noexcept {
+FragmentsParams Executor::fragments_of(backend::ValueId in, int set) const noexcept {
+  const WorkspacePlan& plan = program_.plan();
+  const FragmentsPlan& at = plan.sets[set];
   FragmentsParams f;
   f.in = data(in);
-  f.fragments = space_.memory.at<std::uint16_t>(program_.plan().fragments);
-  if (program_.plan().rests) f.rest = space_.memory.at<std::uint16_t>(program_.plan().rest);
-  f.scales = space_.memory.at<float>(program_.plan().row_scales);
-  f.block_sums = space_.memory.at<float>(program_.plan().block_sums);
+  f.fragments = space_.memory.at<std::uint16_t>(at.fragments);
+  if (plan.rests) f.rest = space_.memory.at<std::uint16_t>(at.rest);
+  f.scales = space_.memory.at<float>(at.row_scales);
+  f.block_sums = space_.memory.at<float>(at.block_sums);
   f.rows = rows(in);
   f.columns = width(in);
   f.blocks = static_cast<std::int32_t>(fragment_blocks(f.columns));
   return f;
 }
 
+/// Of a norm that becomes fragments, so many ops ahead. Its output stands in memory if somebody else reads it.
+FragmentsParams Executor::fragments_of(const backend::RmsNorm& op, std::int32_t ahead, int set) const noexcept {
+  FragmentsParams f = fragments_of(op.in, set);
+  f.weight = program_.floats(op.weight);
+  f.eps = op.eps;
+  const bool alone = is(fusions().into_fragments, ahead);
+  if (!alone || (shape_.hidden && op.out == program_.graph().hidden)) f.out = data(op.out);
+  return f;
+}
+
 /// Fragments stay until those of another value take their place: products of one value share them.
 cudaError_t Executor::prepare(const FragmentsParams& f, backend::ValueId value) noexcept {
   const cudaError_t e = launch(f, stream());
-  if (e == cudaSuccess) prepared_ = value;
+  if (e != cudaSuccess) return e;
+  prepared_ = value;
+  set_ = 0;
   return e;
+}
+
+/// The same by the launch that makes the value, in the other set.
+FragmentsParams Executor::fold(const FragmentsParams& f, backend::ValueId value) noexcept {
+  prepared_ = value;
+  set_ = 1 - set_;
+  return f;
 }
 
 MatMulTarget Executor::target_of(const backend::MatMul& op) const noexcept {
@@ -108,10 +138,10 @@ MatMulTarget Executor::target_of(const backend::MatMul& op) const noexcept {
 cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   const backend::Weight& w = weight(op.weight);
   const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
-  const FragmentsParams f = fragments_of(op.in);
   if (prepared_ != op.in) {
-    if (const cudaError_t e = prepare(f, op.in); e != cudaSuccess) return e;
+    if (const cudaError_t e = prepare(fragments_of(op.in, 0), op.in); e != cudaSuccess) return e;
   }
+  const FragmentsParams f = fragments_of(op.in, set_);
   MatMulQuantParams p;
   p.targets[0] = target_of(op);
   p.fragments = f.fragments;
@@ -120,26 +150,61 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   p.block_sums = f.block_sums;
   p.partials = space_.memory.at<float>(program_.plan().partials);
   p.counters = space_.memory.at<unsigned>(program_.plan().counters);
+  p.end.arrivals = arrivals();
   p.rows = f.rows;
   p.chunks = static_cast<std::int32_t>(layout.chunks);
   p.in_blocks = f.blocks;
   p.type = w.type;
-  if (adds_next() && later<backend::Add>(1) != nullptr) {
-    const auto& add = std::get<backend::Add>(program_.graph().ops[static_cast<std::size_t>(index_) + 1]);
-    p.targets[0].residual = data(add.a == op.out ? add.b : add.a);
-    p.targets[0].out = data(add.out);
-    together_ = 2;
-    return launch(p, stream());
+  const auto* add = later<backend::Add>(1);
+  const auto* gate = later<backend::GatedActivation>(2);
+  if (add != nullptr && is(fusions().adds_next)) {
+    add_in(op, *add, p);
+  } else if (gate != nullptr && is(fusions().gates_next)) {
+    gate_in(op, *gate, p);
+  } else {
+    join(op, p);
   }
+  return launch(p, stream());
+}
+
+/// The addition that follows, and the norm behind that if it becomes fragments.
+void Executor::add_in(const backend::MatMul& op, const backend::Add& add, MatMulQuantParams& p) noexcept {
+  p.targets[0].residual = data(add.a == op.out ? add.b : add.a);
+  p.targets[0].out = data(add.out);
+  together_ = 2;
+  const auto* norm = later<backend::RmsNorm>(2);
+  if (norm == nullptr || norm->in != add.out || !folds(norm->out)) return;
+  if (!is(fusions().into_fragments, 2) && !is(fusions().also_into_fragments, 2)) return;
+  p.end.next = fold(fragments_of(*norm, 2, 1 - set_), norm->out);
+  together_ = 3;
+}
+
+/// The second product and the gated activation.
+void Executor::gate_in(const backend::MatMul& op, const backend::GatedActivation& gate, MatMulQuantParams& p) noexcept {
+  const MatMulTarget other = target_of(*later<backend::MatMul>(1));
+  const bool first = gate.gate == op.out;
+  p.targets[1] = first ? other : p.targets[0];
+  if (!first) p.targets[0] = other;
+  p.targets[0].out = data(gate.out);
+  p.count = 2;
+  p.end.gated = true;
+  p.end.gate = gate_of(gate);
+  together_ = 3;
+  if (folds(gate.out) && is(fusions().before_product, 2)) {
+    p.end.next = fold(fragments_of(gate.out, 1 - set_), gate.out);
+  }
+}
+
+/// Products that follow and read the same fragments.
+void Executor::join(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
   while (p.count < matmul_max_targets) {
     const auto* next = later<backend::MatMul>(p.count);
-    if (next == nullptr || next->in != op.in || weight(next->weight).type != w.type) break;
+    if (next == nullptr || next->in != op.in || weight(next->weight).type != p.type) break;
     if (program_.placed(next->weight).form != WeightForm::fragments) break;
-    if (program_.fusions().adds_next[static_cast<std::size_t>(index_ + p.count)]) break;
+    if (is(fusions().adds_next, p.count) || is(fusions().gates_next, p.count)) break;
     p.targets[p.count++] = target_of(*next);
   }
   together_ = p.count;
-  return launch(p, stream());
 }
 
 RopeParams Executor::rope_of(const backend::Rope& op) const noexcept {
@@ -174,7 +239,7 @@ KvWriteParams Executor::cache_of(const backend::KvWrite& op) const noexcept {
 }
 
 cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
-  if (program_.fusions().rotates_into_cache[static_cast<std::size_t>(index_)]) {
+  if (is(fusions().rotates_into_cache)) {
     const auto* keys = later<backend::Rope>(1);
     const auto* write = later<backend::KvWrite>(2);
     if (keys != nullptr && write != nullptr && op.head_width <= rope_kv_max_width) {
@@ -218,8 +283,13 @@ cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
     return launch_attention_plain(p, stream());
   }
   const std::int32_t longest = p.window > 0 && !p.full ? std::min(shape_.longest, p.window) : shape_.longest;
-  return launch_attention_mma(p, attention_ranges(p.tokens, longest), space_.memory.at<float>(program_.plan().partials),
-                              stream());
+  AttentionRoom room;
+  room.ranges = attention_ranges(p.tokens, p.kv_heads, longest);
+  room.partials = space_.memory.at<float>(program_.plan().partials);
+  room.merges = space_.memory.at<unsigned>(program_.plan().merges);
+  room.arrivals = arrivals();
+  if (folds(op.out) && is(fusions().before_product)) room.next = fold(fragments_of(op.out, 1 - set_), op.out);
+  return launch_attention_mma(p, room, stream());
 }
 
 /// The parameters that all ops on single values share.
@@ -230,22 +300,14 @@ ElementwiseParams Executor::elementwise(Elementwise kind, backend::ValueId a, ba
   p.b = b == backend::none ? nullptr : data(b);
   p.out = data(out);
   p.count = std::int64_t{rows(out)} * width(out);
-  p.kind = kind;
+  p.gate.kind = kind;
   return p;
 }
 
 cudaError_t Executor::run_one(const backend::GatedActivation& op) noexcept {
-  const Elementwise kind = op.kind == backend::Activation::silu        ? Elementwise::silu
-                           : op.kind == backend::Activation::gelu_tanh ? Elementwise::gelu_tanh
-                                                                       : Elementwise::swiglu_clip;
-  ElementwiseParams p = elementwise(kind, op.gate, op.up, op.out);
-  p.x = op.alpha;
-  p.y = op.limit;
-  if (!into_fragments()) return launch(p, stream());
-  FragmentsParams f = fragments_of(op.gate);
-  f.source = FragmentSource::gated;
-  f.gated = p;
-  return prepare(f, op.out);
+  ElementwiseParams p = elementwise(Elementwise::silu, op.gate, op.up, op.out);
+  p.gate = gate_of(op);
+  return launch(p, stream());
 }
 
 cudaError_t Executor::run_one(const backend::Add& op) noexcept {
@@ -254,13 +316,13 @@ cudaError_t Executor::run_one(const backend::Add& op) noexcept {
 
 cudaError_t Executor::run_one(const backend::Scale& op) noexcept {
   ElementwiseParams p = elementwise(Elementwise::scale, op.in, backend::none, op.out);
-  p.x = op.factor;
+  p.gate.x = op.factor;
   return launch(p, stream());
 }
 
 cudaError_t Executor::run_one(const backend::Softcap& op) noexcept {
   ElementwiseParams p = elementwise(Elementwise::softcap, op.in, backend::none, op.out);
-  p.x = op.cap;
+  p.gate.x = op.cap;
   return launch(p, stream());
 }
 
@@ -276,6 +338,12 @@ cudaError_t Executor::run_one(const backend::Slice& op) noexcept {
 }
 
 cudaError_t Executor::run_one(const backend::GatherRows& op) noexcept {
+  if (is(fusions().into_fragments)) {
+    FragmentsParams f = fragments_of(op.out, 0);
+    f.in = data(op.in);
+    f.rows_wanted = space_.step.rows();
+    return prepare(f, op.out);
+  }
   CopyColumnsParams p;
   p.in = data(op.in);
   p.rows_wanted = space_.step.rows();

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 
+#include "kernels/arrival.cuh"
+#include "kernels/fragments.cuh"
 #include "kernels/mma.cuh"
 #include "kernels/numbers.cuh"
 
@@ -168,42 +170,74 @@ __device__ int keys_of_range(const AttentionParams& p, int ranges) {
   return ((longest + kv_page + ranges - 1) / ranges + 63) / 64 * 64;
 }
 
+/// Where a range leaves what it found of a head: maximum, sum, output.
+__device__ float* partial_of(const AttentionParams& p, const AttentionRoom& room, int token, int range, int head) {
+  const std::int64_t row = (static_cast<std::int64_t>(token) * room.ranges + range) * p.heads + head;
+  return room.partials + row * (p.v.width + 2);
+}
+
+/// The heads of the block from what all ranges left, in their order.
 template <int D>
-__global__ void __launch_bounds__(threads, D <= 64 ? 4 : 1)
-    attention_mma_kernel(AttentionParams p, int ranges, float* partials) {
-  __shared__ float merged[16][D + 4];
-  __shared__ float warp_best[warps][16], warp_total[warps][16];
-  const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y),
-            range = static_cast<int>(blockIdx.z);
+__device__ void merge_ranges(const AttentionParams& p, const AttentionRoom& room, int token, int kv_head, int group,
+                             bool there) {
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < group * D; i += threads) {
+    const int column = i % D, head = kv_head * group + i / D;
+    float value = 0;
+    if (there) {
+      const std::int64_t step = static_cast<std::int64_t>(p.heads) * (D + 2);
+      const float* from = partial_of(p, room, token, 0, head);
+      const float sink = p.sinks != nullptr ? p.sinks[head] : -INFINITY;
+      float best = sink;
+      for (int r = 0; r < room.ranges; ++r) best = fmaxf(best, __ldcg(from + r * step));
+      float total = fade_of(sink, best), sum = 0;
+      for (int r = 0; r < room.ranges; ++r) {
+        const float fade = fade_of(__ldcg(from + r * step), best);
+        total += __ldcg(from + r * step + 1) * fade;
+        sum += __ldcg(from + r * step + 2 + column) * fade;
+      }
+      value = sum / total;
+    }
+    p.out[(static_cast<std::int64_t>(token) * p.heads + head) * D + column] = value;
+  }
+}
+
+template <int D>
+struct AttentionShared {
+  float merged[16][D + 4];
+  float warp_best[warps][16], warp_total[warps][16];
+};
+
+/// A block's range of keys: to `out` if it is the only one, else to the partial results.
+template <int D>
+__device__ void attend(const AttentionParams& p, const AttentionRoom& room, AttentionShared<D>& shared, int token,
+                       int kv_head, int range, int position) {
+  auto& merged = shared.merged;
+  auto& warp_best = shared.warp_best;
+  auto& warp_total = shared.warp_total;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4,
             t = lane % 4;
   const int group = p.heads / p.kv_heads;
-  const int sequence = p.step.sequence_of[token], position = p.step.positions[token];
+  const int sequence = p.step.sequence_of[token];
   const int last_seen = p.full ? p.step.last[sequence] : position;
-  if (position < 0) {
-    if (ranges > 1) return;  // the merge does it
-    float* to = p.out + (static_cast<std::int64_t>(token) * p.heads + kv_head * group) * D;
-    for (int i = static_cast<int>(threadIdx.x); i < group * D; i += threads) to[i] = 0;
-    return;
-  }
   const int first_seen = p.window > 0 ? max(0, position - p.window + 1) : 0;
   // Ranges start at whole pages.
-  const int keys = keys_of_range(p, ranges);
+  const int keys = keys_of_range(p, room.ranges);
   const int start = first_seen / kv_page * kv_page + range * keys;
   const int end = min(last_seen + 1, start + keys);
   const std::int32_t* pages = p.step.pages + p.step.pages_at[sequence];
 
   Query<D> q = load_query<D>(p, token, kv_head, group, g, t);
   if constexpr (Query<D>::in_shared) {
-    __shared__ uint4 room[Query<D>::steps * 32];
+    __shared__ uint4 query[Query<D>::steps * 32];
     if (warp == 0) {
 #pragma unroll
       for (int s = 0; s < Query<D>::steps; ++s) {
-        room[32 * s + lane] = make_uint4(q.a[s][0], q.a[s][1], q.a[s][2], q.a[s][3]);
+        query[32 * s + lane] = make_uint4(q.a[s][0], q.a[s][1], q.a[s][2], q.a[s][3]);
       }
     }
     __syncthreads();
-    q.room = room + lane;
+    q.room = query + lane;
   }
   Softmax softmax;
   Output<D> out;
@@ -297,13 +331,13 @@ __global__ void __launch_bounds__(threads, D <= 64 ? 4 : 1)
     for (int w = 0; w < warps; ++w) best = fmaxf(best, warp_best[w][row]);
     for (int w = 0; w < warps; ++w) total += warp_total[w][row] * fade_of(warp_best[w][row], best);
     const float value = merged[row][column];
-    if (ranges == 1) {
+    if (room.ranges == 1) {
       const float sink = p.sinks != nullptr ? p.sinks[head] : -INFINITY;
       const float top = fmaxf(best, sink);
       total = total * fade_of(best, top) + fade_of(sink, top);
       p.out[(static_cast<std::int64_t>(token) * p.heads + head) * D + column] = value * fade_of(best, top) / total;
     } else {
-      float* to = partials + ((static_cast<std::int64_t>(token) * ranges + range) * p.heads + head) * (D + 2);
+      float* to = partial_of(p, room, token, range, head);
       to[2 + column] = value;
       if (column == 0) {
         to[0] = best;
@@ -313,66 +347,68 @@ __global__ void __launch_bounds__(threads, D <= 64 ? 4 : 1)
   }
 }
 
-/// One block a (head, token): ranges in order.
-__global__ void __launch_bounds__(threads)
-    attention_merge_kernel(AttentionParams p, int ranges, const float* partials) {
-  const int head = static_cast<int>(blockIdx.x), token = static_cast<int>(blockIdx.y), width = p.v.width;
-  if (p.step.positions[token] < 0) {
-    float* to = p.out + (static_cast<std::int64_t>(token) * p.heads + head) * width;
-    for (int i = static_cast<int>(threadIdx.x); i < width; i += threads) to[i] = 0;
-    return;
+template <int D>
+__global__ void __launch_bounds__(threads, D <= 64 ? 4 : 1)
+    attention_mma_kernel(AttentionParams p, AttentionRoom room) {
+  __shared__ AttentionShared<D> shared;
+  const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y);
+  const int group = p.heads / p.kv_heads, position = p.step.positions[token];
+  if (position >= 0) {
+    attend<D>(p, room, shared, token, kv_head, static_cast<int>(blockIdx.z), position);
+  } else if (room.ranges == 1) {
+    float* to = p.out + (static_cast<std::int64_t>(token) * p.heads + kv_head * group) * D;
+    for (int i = static_cast<int>(threadIdx.x); i < group * D; i += threads) to[i] = 0;
   }
-  const std::int64_t step = static_cast<std::int64_t>(p.heads) * (width + 2);
-  const float* from = partials + (static_cast<std::int64_t>(token) * ranges * p.heads + head) * (width + 2);
-  const float sink = p.sinks != nullptr ? p.sinks[head] : -INFINITY;
-  float best = sink;
-  for (int r = 0; r < ranges; ++r) best = fmaxf(best, from[r * step]);
-  float total = fade_of(sink, best);
-  for (int r = 0; r < ranges; ++r) total += from[r * step + 1] * fade_of(from[r * step], best);
-  for (int column = static_cast<int>(threadIdx.x); column < width; column += threads) {
-    float sum = 0;
-    for (int r = 0; r < ranges; ++r) sum += from[r * step + 2 + column] * fade_of(from[r * step], best);
-    p.out[(static_cast<std::int64_t>(token) * p.heads + head) * width + column] = sum / total;
+  if (room.ranges > 1) {
+    if (!arrives_last(room.merges + token * p.kv_heads + kv_head, gridDim.z)) return;
+    merge_ranges<D>(p, room, token, kv_head, group, position >= 0);
   }
+  if (room.next.in == nullptr) return;
+  const int tile = token / 8;
+  const unsigned blocks = static_cast<unsigned>(min(8, p.tokens - 8 * tile) * p.kv_heads);
+  if (!arrives_last(room.arrivals + tile, blocks)) return;
+  make_fragments<warps>(room.next, tile, reinterpret_cast<FragmentsRoom&>(shared));
 }
 
 template <int D>
-void launch_for(const AttentionParams& p, std::int32_t ranges, float* partials, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.kv_heads), static_cast<unsigned>(ranges));
-  attention_mma_kernel<D><<<grid, threads, 0, stream>>>(p, ranges, partials);
+void launch_for(const AttentionParams& p, const AttentionRoom& room, cudaStream_t stream) {
+  static_assert(sizeof(FragmentsRoom) <= sizeof(AttentionShared<D>));
+  const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.kv_heads),
+                  static_cast<unsigned>(room.ranges));
+  attention_mma_kernel<D><<<grid, threads, 0, stream>>>(p, room);
 }
 
 }  // namespace
 
-std::int32_t attention_ranges(std::int32_t tokens, std::int32_t longest) {
+/// Enough ranges for the GPU to have work, few enough for one block to merge.
+std::int32_t attention_ranges(std::int32_t tokens, std::int32_t kv_heads, std::int32_t longest) {
   constexpr std::int32_t least = attention_least_keys;
-  return std::max(1, std::min(attention_max_partials / std::max(1, tokens), (longest + least - 1) / least));
+  const std::int64_t heads = std::max<std::int64_t>(1, std::int64_t{tokens} * kv_heads);
+  const auto most = static_cast<std::int32_t>(attention_max_partials / heads);
+  return std::max(1, std::min(most, (longest + least - 1) / least));
 }
 
-cudaError_t launch_attention_mma(const AttentionParams& p, std::int32_t ranges, float* partials, cudaStream_t stream) {
+cudaError_t launch_attention_mma(const AttentionParams& p, const AttentionRoom& room, cudaStream_t stream) {
   if (p.tokens == 0) return cudaSuccess;
   if (p.kv_heads == 0 || !attention_mma_takes(p.k.type, p.v.type, p.k.width, p.v.width, p.heads / p.kv_heads)) {
     return cudaErrorInvalidValue;
   }
   switch (p.k.width) {
     case 64:
-      launch_for<64>(p, ranges, partials, stream);
+      launch_for<64>(p, room, stream);
       break;
     case 80:
-      launch_for<80>(p, ranges, partials, stream);
+      launch_for<80>(p, room, stream);
       break;
     case 96:
-      launch_for<96>(p, ranges, partials, stream);
+      launch_for<96>(p, room, stream);
       break;
     case 128:
-      launch_for<128>(p, ranges, partials, stream);
+      launch_for<128>(p, room, stream);
       break;
     default:
-      launch_for<256>(p, ranges, partials, stream);
+      launch_for<256>(p, room, stream);
   }
-  if (const cudaError_t e = cudaGetLastError(); e != cudaSuccess || ranges == 1) return e;
-  attention_merge_kernel<<<dim3(static_cast<unsigned>(p.heads), static_cast<unsigned>(p.tokens)), threads, 0, stream>>>(
-      p, ranges, partials);
   return cudaGetLastError();
 }
 

@@ -2,10 +2,11 @@
 // KV head are the rows of one product, so that keys and values are read once for all of them.
 //
 // A long sequence is split into ranges of keys that blocks take side by side; each leaves its maximum, sum and
-// unnormalised output, and a second kernel merges them in the order of the ranges.
+// unnormalised output, and the last one of them merges all in the order of the ranges.
 #pragma once
 
 #include "kernels/attention.h"
+#include "kernels/fragments.h"
 
 namespace llminfer::cuda {
 
@@ -22,7 +23,12 @@ constexpr std::int32_t attention_least_keys = 256;
 constexpr std::int32_t attention_max_partials = 1024;
 
 /// Ranges of each query. `longest`: keys that the query with the most of them sees, or more.
-std::int32_t attention_ranges(std::int32_t tokens, std::int32_t longest);
+std::int32_t attention_ranges(std::int32_t tokens, std::int32_t kv_heads, std::int32_t longest);
+
+/// (token, KV head) pairs whose ranges are ever merged.
+inline std::int64_t attention_merges(std::int64_t tokens, std::int64_t kv_heads) {
+  return (tokens < attention_max_partials / 2 ? tokens : attention_max_partials / 2) * kv_heads;
+}
 
 /// Floats of the room for partial results: for each (token, range, head) maximum, sum and `width` values.
 inline std::int64_t attention_partial_floats(std::int64_t tokens, std::int64_t context, std::int64_t heads,
@@ -31,9 +37,17 @@ inline std::int64_t attention_partial_floats(std::int64_t tokens, std::int64_t c
   return (pairs < attention_max_partials ? pairs : attention_max_partials) * heads * (width + 2);
 }
 
+/// What a launch needs beside the parameters of attention.
+struct AttentionRoom {
+  std::int32_t ranges = 1;
+  float* partials = nullptr;     ///< attention_partial_floats; unused where `ranges` is 1
+  unsigned* merges = nullptr;    ///< [attention_merges], zero before and after; unused where `ranges` is 1
+  FragmentsParams next{};        ///< of the output, made by the last block of eight tokens; in null: none
+  unsigned* arrivals = nullptr;  ///< [tiles of 8 tokens], zero before and after; unused without `next`
+};
+
 /// The keys of a range follow from the step's longest sequence, on the GPU: a launch that was recorded serves steps of
-/// other lengths. `partials`: that many floats; unused where `ranges` is 1.
-cudaError_t launch_attention_mma(const AttentionParams& params, std::int32_t ranges, float* partials,
-                                 cudaStream_t stream);
+/// other lengths.
+cudaError_t launch_attention_mma(const AttentionParams& params, const AttentionRoom& room, cudaStream_t stream);
 
 }  // namespace llminfer::cuda

@@ -14,13 +14,18 @@ enum class Elementwise : std::int32_t {
   swiglu_clip,  ///< a' = min(a, y), b' = clamp(b, -y, y): a' sigmoid(x a') (b' + 1)
 };
 
+/// A kind with its numbers.
+struct Gate {
+  Elementwise kind = Elementwise::add;
+  float x = 0, y = 0;  ///< see Elementwise
+};
+
 struct ElementwiseParams {
   const float* a = nullptr;  ///< [count]
   const float* b = nullptr;  ///< [count] or null
   float* out = nullptr;      ///< [count]
   std::int64_t count = 0;
-  float x = 0, y = 0;  ///< see Elementwise
-  Elementwise kind = Elementwise::add;
+  Gate gate{};
 };
 
 /// out[r][i] = in[row r][offset + i], where row r is r itself or, given `rows_wanted`, its entry r.

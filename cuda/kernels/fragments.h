@@ -1,36 +1,28 @@
 // Activations in the order of mma.sync's B operand: what the products with repacked weights read.
 //
 // Activations become halves. A row of them is first divided by a power of two that brings its largest value to [1, 2),
-// so that rows of any size fit; the result is multiplied back.
+// so that rows of any size fit; the result is multiplied back. With a norm, what it makes of the rows is taken.
 #pragma once
 
-#include "kernels/elementwise.h"
 #include "kernels/launch.h"
 
 namespace llminfer::cuda {
 
-/// What the activations are made of.
-enum class FragmentSource : std::int32_t {
-  values,  ///< in
-  normed,  ///< in / sqrt(mean(in^2) + eps) * weight, as kernels/norms.h
-  gated    ///< Elementwise(in, gated.b), as kernels/elementwise.h
-};
-
 /// Rows of activations in the order of mma.sync's B operand: for each tile of 8 rows and block of 32 columns, lane
 /// 4 g + t has 16 bytes: row g at columns 2 t, 2 t + 8, 2 t + 16, 2 t + 24, two halves each.
 struct FragmentsParams {
-  const float* in = nullptr;           ///< [rows x columns]
-  std::uint16_t* fragments = nullptr;  ///< [tiles x blocks x 32 x 8], zero where there is no row or column
-  float* scales = nullptr;             ///< [tiles x 8]
-  float* block_sums = nullptr;         ///< see block_sum_at and step_sum_at: sums of each block and of its halves
-  std::uint16_t* rest = nullptr;       ///< as fragments, what halves left of the values; null where nothing wants it
+  const float* in = nullptr;                  ///< [rows x columns]
+  const std::int32_t* rows_wanted = nullptr;  ///< [rows], row r is entry r of it; or null: r itself
+  std::uint16_t* fragments = nullptr;         ///< [tiles x blocks x 32 x 8], zero where there is no column
+  float* scales = nullptr;                    ///< [tiles x 8]
+  float* block_sums = nullptr;                ///< see block_sum_at and step_sum_at: of each block and of its halves
+  std::uint16_t* rest = nullptr;              ///< as fragments, what halves left of the values; or null
+  const float* weight = nullptr;              ///< [columns], or null: no norm. As kernels/norms.h
+  float* out = nullptr;                       ///< [rows x columns], what the norm makes; or null
+  float eps = 0;                              ///< of the norm
   std::int32_t rows = 0;
   std::int32_t columns = 0;
   std::int32_t blocks = 0;  ///< of 32 columns, at least columns / 32
-  FragmentSource source = FragmentSource::values;
-  const float* weight = nullptr;  ///< of the norm: [columns]
-  float eps = 0;                  ///< of the norm
-  ElementwiseParams gated{};      ///< b, kind and its numbers
 };
 
 /// Blocks of fragments for a number of columns: one number for all types of weights, so that products of one value

@@ -22,6 +22,10 @@ struct Batch {
 
 constexpr int stage_blocks = 8;  // of 32 columns
 
+/// The first four warps of a gated product have weights of the first target, so many warps further on are those of the
+/// second for the same results.
+constexpr int gated_ahead = 4;
+
 /// What of a tile of 8 rows of activations a stage has: fragments, then sums.
 template <class Format>
 struct Stage {
@@ -140,9 +144,9 @@ struct BatchSums {
 #pragma unroll
     for (int i = 0; i < count; ++i) room[(warp * count + i) * 32 + lane] = sum[i / 4 / Tiles][i / 4 % Tiles][i % 4];
   }
-  /// Of both warps of a pair, if they share columns.
-  __device__ float get(int i) const {
-    const float* mine = room + (warp * count + i) * 32 + lane;
+  /// Of both warps of a pair, if they share columns. `ahead`: of the warp that is so many further on.
+  __device__ float get(int i, int ahead = 0) const {
+    const float* mine = room + ((warp + ahead) * count + i) * 32 + lane;
     if (Shared != Pair::columns) return mine[0];
     const float* even = mine - warp % 2 * count * 32;
     return even[0] + even[count * 32];
@@ -153,13 +157,19 @@ struct BatchSums {
 #pragma unroll 4
     for (int i = Shared == Pair::columns ? warp % 2 : 0; i < count; i += Shared == Pair::columns ? 2 : 1) f(i);
   }
-  /// `first_row`, `first_column`: of the warp's activations and rows of weights.
+  /// `first_row`, `first_column`: of the warp's activations and rows of weights. `sum(ahead)`: of this warp's weights,
+  /// or of those that make the second target.
+  template <class Sum>
   __device__ void store(const MatMulQuantParams& p, const MatMulTarget& target, int first_row, int first_column, int i,
-                        float v) const {
+                        Sum sum) const {
     const int tile = i / 4 / Tiles, n = i / 4 % Tiles, upper = i / 2 % 2;
     const int row = first_row + 8 * n + lane % 4 * 2 + i % 2, j = first_column + 16 * tile + 8 * upper + lane / 4;
-    if (row < p.rows && j < target.columns_out) {
-      store_result(p, target, row, j, v * (upper == 0 ? Format::first : Format::second));
+    if (row >= p.rows || j >= target.columns_out) return;
+    const float unit = upper == 0 ? Format::first : Format::second;
+    if (!p.end.gated) {
+      store_result(p, target, row, j, sum(0) * unit);
+    } else {
+      store_gated(p, row, j, sum(0) * unit, sum(gated_ahead) * unit);
     }
   }
 };
@@ -187,10 +197,9 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
   constexpr bool ahead = Tiles <= 2;
   {
     const BlockTarget target = target_of(p, B::rows, blockIdx.x);
-    // A group behind the last one is that one again.
-    const int group = min(target.block * (B::rows / 64) + group_of_block, (target.weight.columns_out + 63) / 64 - 1);
     w.weight = target.weight.weight +
-               static_cast<std::int64_t>(group) * (p.chunks / Format::piece_chunks) * Format::piece_bytes;
+               group_at(p, target, B::rows / 64, group_of_block,
+                        p.chunks / Format::piece_chunks * static_cast<std::int64_t>(Format::piece_bytes));
   }
   // Where there are no rows of activations for the second warp, it only copies.
   const bool idle = Shared == Pair::activations && second == 1 && 8 * (first_tile + Tiles) >= p.rows;
@@ -243,27 +252,35 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
   asm volatile("" : "+r"(number));  // found again, so that it takes no registers before
   const BlockTarget target = target_of(p, B::rows, number);
   const int first_row = 8 * first_tile + (Shared == Pair::activations ? second * 8 * Tiles : 0);
-  const int first_column = target.block * B::rows + 64 * group_of_block;
-  const bool stores = first_column < target.weight.columns_out && !idle;
+  const int first_column = target.block * (p.end.gated ? B::rows / 2 : B::rows) + 64 * group_of_block;
+  const bool has_sums = !idle && (p.end.gated || first_column < target.weight.columns_out);
+  const bool stores = !idle && first_column < target.weight.columns_out && (!p.end.gated || warp < gated_ahead);
   if (gridDim.z == 1) {
     if (stores) {
-      sums.each([&](int i) { sums.store(p, target.weight, first_row, first_column, i, sums.get(i)); });
+      sums.each([&](int i) {
+        sums.store(p, target.weight, first_row, first_column, i, [&](int ahead) { return sums.get(i, ahead); });
+      });
     }
-    return;
+  } else {
+    constexpr int floats = 8 * 32 * 16 * Tiles;
+    constexpr int pair = Shared == Pair::columns ? 2 : 1;
+    const int mine = warp / pair * sums.count * 32 + lane;
+    float* left = partials_of(p, blockIdx.z, floats) + mine;
+    if (has_sums) sums.each([&](int i) { __stcg(left + i * 32, sums.get(i)); });
+    if (!is_last_block(p)) return;
+    const float* all = partials_of(p, 0, floats) + mine;
+    if (stores) {
+      sums.each([&](int i) {
+        sums.store(p, target.weight, first_row, first_column, i, [&](int ahead) {
+          float v = 0;
+          const float* at = all + (ahead / pair * sums.count + i) * 32;
+          for (unsigned z = 0; z < gridDim.z; ++z) v += __ldcg(at + z * floats);
+          return v;
+        });
+      });
+    }
   }
-  constexpr int floats = 8 * 32 * 16 * Tiles;
-  const int mine = (Shared == Pair::columns ? warp / 2 : warp) * sums.count * 32 + lane;
-  float* left = partials_of(p, blockIdx.z, floats) + mine;
-  if (stores) sums.each([&](int i) { __stcg(left + i * 32, sums.get(i)); });
-  if (!is_last_block(p)) return;
-  const float* all = partials_of(p, 0, floats) + mine;
-  if (stores) {
-    sums.each([&](int i) {
-      float v = 0;
-      for (unsigned z = 0; z < gridDim.z; ++z) v += __ldcg(all + z * floats + i * 32);
-      sums.store(p, target.weight, first_row, first_column, i, v);
-    });
-  }
+  make_next<8>(p, first_tile, B::tiles, room);
 }
 
 template <class Format, int Tiles, Pair Shared>

@@ -1,6 +1,9 @@
 // What the kernels of products do with a chunk of weights and the activations of its columns.
 #pragma once
 
+#include "kernels/arrival.cuh"
+#include "kernels/elementwise.cuh"
+#include "kernels/fragments.cuh"
 #include "kernels/matmul_quant.h"
 #include "kernels/matmul_scales.cuh"
 
@@ -285,6 +288,7 @@ struct BlockTarget {
 /// Of block `number` of blocks of `rows` rows of weights.
 __device__ inline BlockTarget target_of(const MatMulQuantParams& p, int rows, unsigned number) {
   BlockTarget b{p.targets[0], static_cast<int>(number)};
+  if (p.end.gated) return b;
 #pragma unroll
   for (int n = 1; n < matmul_max_targets; ++n) {
     const int blocks = (b.weight.columns_out + rows - 1) / rows;
@@ -298,29 +302,51 @@ __device__ inline BlockTarget target_of(const MatMulQuantParams& p, int rows, un
   return b;
 }
 
+/// Bytes from the first group of 64 rows of a target to group `h` of the `groups` that a block makes: of gated ones
+/// half are the second target's. Where there is no group any more: the last one again.
+__device__ inline std::int64_t group_at(const MatMulQuantParams& p, const BlockTarget& target, int groups, int h,
+                                        std::int64_t group_bytes) {
+  const int last = (target.weight.columns_out + 63) / 64 - 1;
+  if (!p.end.gated) return min(target.block * groups + h, last) * group_bytes;
+  const int half = groups > 1 ? groups / 2 : 1;
+  const std::int64_t to = h < half ? 0 : p.targets[1].weight - p.targets[0].weight;
+  return to + min(target.block * half + h % half, last) * group_bytes;
+}
+
+/// No product and sum is made one here, so that all kernels round alike.
+__device__ inline float result_of(const MatMulQuantParams& p, const MatMulTarget& w, int row, int j, float v) {
+  v = __fmul_rn(v, p.row_scales[row]);
+  if (w.bias != nullptr) v = __fadd_rn(v, w.bias[j]);
+  if (w.residual != nullptr) v = __fadd_rn(v, w.residual[static_cast<std::int64_t>(row) * w.columns_out + j]);
+  return v;
+}
 __device__ inline void store_result(const MatMulQuantParams& p, const MatMulTarget& w, int row, int j, float v) {
-  v *= p.row_scales[row];
-  const std::int64_t at = static_cast<std::int64_t>(row) * w.columns_out + j;
-  if (w.bias != nullptr) v += w.bias[j];
-  if (w.residual != nullptr) v += w.residual[at];
-  w.out[at] = v;
+  w.out[static_cast<std::int64_t>(row) * w.columns_out + j] = result_of(p, w, row, j, v);
+}
+/// `v`: of the first target, `u`: of the second.
+__device__ inline void store_gated(const MatMulQuantParams& p, int row, int j, float v, float u) {
+  const MatMulTarget& w = p.targets[0];
+  w.out[static_cast<std::int64_t>(row) * w.columns_out + j] =
+      apply_gate(p.end.gate, result_of(p, w, row, j, v), result_of(p, p.targets[1], row, j, u));
 }
 
 /// Blocks that share the columns of the same rows of weights (gridDim.z of them) have left their sums in memory:
 /// whether this is the last one of them, which is to add all. What is added in what order does not depend on which that
 /// is.
 __device__ inline bool is_last_block(const MatMulQuantParams& p) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    unsigned* counter = p.counters + blockIdx.y * gridDim.x + blockIdx.x;
-    last = atomicAdd(counter, 1U) + 1 == gridDim.z;
-    if (last) *counter = 0;  // for the next product
-    __threadfence();
+  return arrives_last(p.counters + blockIdx.y * gridDim.x + blockIdx.x, gridDim.z);
+}
+
+/// After all results of the block are stored: the last block of these rows of activations makes the fragments of
+/// what has become of them. `room`: shared memory that is not used any more.
+template <int Warps>
+__device__ void make_next(const MatMulQuantParams& p, int first_tile, int tiles, void* room) {
+  if (p.end.next.in == nullptr || !arrives_last(p.end.arrivals + blockIdx.y, gridDim.x)) return;
+  const int end = min(first_tile + tiles, (p.rows + 7) / 8);
+#pragma unroll 1
+  for (int tile = first_tile; tile < end; ++tile) {
+    make_fragments<Warps>(p.end.next, tile, *static_cast<FragmentsRoom*>(room));
   }
-  __syncthreads();
-  return last;
 }
 
 /// Where this block, or block `z` of those, leaves its `floats` sums.

@@ -13,8 +13,9 @@ namespace llminfer::cuda {
 template <int Groups, int Warps>
 using DecodeRoom = float[Warps][8][64 * Groups + 4];
 
+/// Whether the block has stored results.
 template <class Format, int Groups, int Warps>
-__device__ void decode_store(const MatMulQuantParams& p, const BlockTarget& target, const Sums<1> (&sum)[Groups],
+__device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& target, const Sums<1> (&sum)[Groups],
                              DecodeRoom<Groups, Warps>& room, int first_row) {
   const int warp = static_cast<int>(threadIdx.x) / 32, g = static_cast<int>(threadIdx.x) % 32 / 4,
             t = static_cast<int>(threadIdx.x) % 4;
@@ -30,33 +31,50 @@ __device__ void decode_store(const MatMulQuantParams& p, const BlockTarget& targ
   }
   __syncthreads();
   constexpr int width = 64 * Groups;
-  const int count = width * rows;
-  const auto each = [&](auto&& use) {
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += 32 * Warps) use(i, i / width, i % width);
+  const bool gated = p.end.gated;
+  const auto each = [&](int columns_log, auto&& use) {
+    const int count = rows << columns_log;
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += 32 * Warps) {
+      use(i >> columns_log, i & ((1 << columns_log) - 1));
+    }
   };
+  constexpr int width_log = Groups == 1 ? 6 : Groups == 2 ? 7 : 8;
   const auto all_warps = [&](int row, int at) {
     float v = 0;
 #pragma unroll
     for (int w = 0; w < Warps; ++w) v += room[w][row][at];
     return v;
   };
-  const auto store = [&](int row, int at, float v) {
-    const int j = target.block * width + at;
-    if (j < target.weight.columns_out) store_result(p, target.weight, first_row + row, j, v);
+  /// `sum(row, at)`: of the row of weights `at` of the block.
+  const auto store_all = [&](auto&& sum) {
+    if (!gated) {
+      each(width_log, [&](int row, int at) {
+        const int j = target.block * width + at;
+        if (j < target.weight.columns_out) store_result(p, target.weight, first_row + row, j, sum(row, at));
+      });
+    } else {
+      each(width_log - 1, [&](int row, int at) {
+        const int j = target.block * (width / 2) + at;
+        if (j < target.weight.columns_out) store_gated(p, first_row + row, j, sum(row, at), sum(row, at + width / 2));
+      });
+    }
   };
   if (gridDim.z == 1) {
-    each([&](int, int row, int at) { store(row, at, all_warps(row, at)); });
-    return;
+    store_all(all_warps);
+    return true;
   }
   float* mine = partials_of(p, blockIdx.z, 8 * width);
-  each([&](int i, int row, int at) { __stcg(mine + i, all_warps(row, at)); });
-  if (!is_last_block(p)) return;
+  each(width_log, [&](int row, int at) { __stcg(mine + row * width + at, all_warps(row, at)); });
+  if (!is_last_block(p)) return false;
   const float* all = partials_of(p, 0, 8 * width);
-  each([&](int i, int row, int at) {
+  store_all([&](int row, int at) {
     float v = 0;
-    for (unsigned z = 0; z < gridDim.z; ++z) v += __ldcg(all + z * 8 * width + i);
-    store(row, at, v);
+#pragma unroll 4
+    for (unsigned z = 0; z < gridDim.z; ++z) v += __ldcg(all + z * 8 * width + row * width + at);
+    return v;
   });
+  return true;
 }
 
 /// `x`: the lane's fragment; `to_rest`: from there to what halves left of it; `sums`: of rows 2 t and 2 t + 1, both of
@@ -88,17 +106,22 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
   const int g = static_cast<int>(threadIdx.x % 32 / 4), t = static_cast<int>(threadIdx.x % 4);
   const BlockTarget target = target_of(p, 64 * Groups, blockIdx.x);
   const int tile = static_cast<int>(blockIdx.y);
-  const int first = warp + Warps * static_cast<int>(blockIdx.z), step = Warps * static_cast<int>(gridDim.z);
-  const bool there = 8 * tile + g < p.rows, sums_there = 8 * tile + 2 * t < p.rows;
+  const int first = warp + Warps * static_cast<int>(blockIdx.z);
+  int step = Warps * static_cast<int>(gridDim.z);
+  int there = 8 * tile + g < p.rows ? 1 : 0, sums_there = 8 * tile + 2 * t < p.rows ? 1 : 0;
   const std::int64_t group_bytes = p.chunks / Format::piece_chunks * static_cast<std::int64_t>(Format::piece_bytes);
-  // Where there is no group any more: the last one again.
-  const int groups_left = (target.weight.columns_out + 63) / 64 - target.block * Groups;
-  const auto group_at = [&](int h) { return h == 0 ? 0 : min(h, groups_left - 1) * group_bytes; };
+  const std::int64_t first_group = group_at(p, target, Groups, 0, group_bytes);
+  std::int64_t to_group[Groups];  // from the first
+#pragma unroll
+  for (int h = 0; h < Groups; ++h) {
+    to_group[h] = h == 0 ? 0 : group_at(p, target, Groups, h, group_bytes) - first_group;
+  }
   // The lane's levels; from there: scales of its rows, what is behind the piece.
-  const std::uint8_t* weight =
-      target.weight.weight + target.block * Groups * group_bytes + Format::at(first) + 16 * lane;
-  const int to_scales = Format::Levels::bytes + 16 * (g - lane);
-  const int to_tail = (Format::piece_chunks - warp % Format::piece_chunks) * Format::chunk_bytes + 16 * (g - lane);
+  const std::uint8_t* weight = target.weight.weight + first_group + Format::at(first) + 16 * lane;
+  int to_scales = Format::Levels::bytes + 16 * (g - lane);
+  int to_tail = (Format::piece_chunks - warp % Format::piece_chunks) * Format::chunk_bytes + 16 * (g - lane);
+  // Not to be found anew in each turn.
+  asm volatile("" : "+r"(there), "+r"(sums_there), "+r"(to_scales), "+r"(to_tail), "+r"(step));
   const int weight_step = step / Format::piece_chunks;
   const uint4* x = reinterpret_cast<const uint4*>(p.fragments) +
                    (static_cast<std::int64_t>(tile) * p.in_blocks + 2 * first) * 32 + lane;
@@ -116,12 +139,12 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
   for (int c = first; c < p.chunks; c += step) {
 #pragma unroll
     for (int h = 0; h < Groups; ++h) {
-      const std::uint8_t* at = weight + group_at(h);
+      const std::uint8_t* at = weight + to_group[h];
       w[h].load(at, at + to_scales, at + to_tail);
     }
 #pragma unroll
     for (int block = 0; block < 2; ++block) {
-      load_input<Format>(in[block], x + 32 * block, to_rest, sums + width * block, there, sums_there);
+      load_input<Format>(in[block], x + 32 * block, to_rest, sums + width * block, there != 0, sums_there != 0);
     }
 #pragma unroll
     for (int h = 0; h < Groups; ++h) {
@@ -131,10 +154,10 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
     if constexpr (Format::minima) {
       if (warp % 4 == 0) {
         GroupSums all[1];
-        all[0].load<Format>(sums + width / 8 * g - width / 4 * t, t, there);
+        all[0].load<Format>(sums + width / 8 * g - width / 4 * t, t, there != 0);
 #pragma unroll
         for (int h = 0; h < Groups; ++h) {
-          const std::uint8_t* tail = weight + group_at(h) + to_tail;
+          const std::uint8_t* tail = weight + to_group[h] + to_tail;
           SuperScale dmin;
           dmin.load(tail + 128);
           subtract_minima<Format, 1>(stream16(tail + 256 + 16 * (lane - g)), dmin, all, sum[h]);
@@ -145,7 +168,11 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
     x += static_cast<std::int64_t>(step) * 64;
     sums += static_cast<std::int64_t>(step) * 2 * width;
   }
-  decode_store<Format, Groups, Warps>(p, target, sum, room, 8 * tile);
+  unsigned number = blockIdx.x, row_tile = blockIdx.y;
+  asm volatile("" : "+r"(number), "+r"(row_tile));  // found again, so that they take no registers before
+  const int first_tile = static_cast<int>(row_tile);
+  const BlockTarget to = target_of(p, 64 * Groups, number);
+  if (decode_store<Format, Groups, Warps>(p, to, sum, room, 8 * first_tile)) make_next<Warps>(p, first_tile, 1, room);
 }
 
 template <class Format, int Groups>
@@ -162,6 +189,7 @@ void launch_decode(const MatMulQuantParams& p, cudaStream_t stream) {
   // With more rows activations are what is read most: more rows of weights share them.
   constexpr int many = Format::Levels::bytes == 1024 ? 4 : 2;
   if (p.rows <= 4) {
+    if (p.end.gated) return launch_decode_of<Format, 2>(p, stream);  // one of each target
     launch_decode_of<Format, few>(p, stream);
   } else {
     launch_decode_of<Format, many>(p, stream);

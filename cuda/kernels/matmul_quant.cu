@@ -9,6 +9,9 @@ namespace llminfer::cuda {
 cudaError_t launch(const MatMulQuantParams& p, cudaStream_t stream) {
   if (p.rows == 0) return cudaSuccess;
   if (p.in_blocks < 2 * p.chunks || p.count < 1 || p.count > matmul_max_targets) return cudaErrorInvalidValue;
+  const MatMulEnd& end = p.end;
+  if (end.gated && (p.count != 2 || p.targets[0].columns_out != p.targets[1].columns_out)) return cudaErrorInvalidValue;
+  if (end.next.in != nullptr && (end.arrivals == nullptr || end.next.columns % 32 != 0)) return cudaErrorInvalidValue;
   switch (p.type) {
     case WeightType::q4_0:
       return launch_matmul<WeightFormat<FourBits<8>, HalfScales>>(p, stream);

@@ -5,6 +5,7 @@
 
 #include <llminfer/weight_type.hpp>
 
+#include "kernels/elementwise.h"
 #include "kernels/fragments.h"
 
 namespace llminfer::cuda {
@@ -27,10 +28,21 @@ inline std::int64_t matmul_partial_floats(std::int64_t rows) {
   return matmul_counters * (rows <= 8 ? 2048 : rows <= 16 ? 8192 : 16384);
 }
 
+/// What is done with results before they are stored, and after the last one is.
+struct MatMulEnd {
+  /// Two targets of one width become one: the gate of the first on the second goes to the first's out.
+  bool gated = false;
+  Gate gate{};
+  /// Of the results of the first target, in memory that this product does not read; in null: none.
+  FragmentsParams next{};
+  unsigned* arrivals = nullptr;  ///< [tiles of 8 rows], zero before and after each launch
+};
+
 /// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j] + residual[r][j], for up to three weights of one type that read
 /// the same rows.
 struct MatMulQuantParams {
   MatMulTarget targets[matmul_max_targets];
+  MatMulEnd end{};
   const std::uint16_t* fragments = nullptr;
   const std::uint16_t* rest = nullptr;  ///< FragmentsParams::rest: of F16 and BF16 weights
   const float* row_scales = nullptr;    ///< of the activations
@@ -48,6 +60,7 @@ cudaError_t launch(const MatMulQuantParams& params, cudaStream_t stream);
 
 /// Blocks of `rows` rows of all weights.
 inline unsigned row_blocks_of(const MatMulQuantParams& p, int rows) {
+  if (p.end.gated) return blocks_for(p.targets[0].columns_out, rows / 2);
   unsigned blocks = 0;
   for (int n = 0; n < p.count; ++n) blocks += blocks_for(p.targets[n].columns_out, rows);
   return blocks;

@@ -7,6 +7,7 @@
 #include "host/cuda_backend.h"
 #include "ops/cases/case_builder.h"
 #include "runtime/device.h"
+#include "support.h"
 
 namespace ptxsim::tests {
 namespace {
@@ -69,7 +70,7 @@ op_cases::OpCase decoder() {
   for (int l = 0; l < layers; ++l) x = layer(b, x, l + 1 == layers);
   const ValueId last = norm(b, x);
   b.graph().hidden = last;
-  b.graph().context = 64;
+  b.graph().context = 320;
   return b.finish(b.add(backend::MatMul{last, embed.weight, none, none}, last, vocabulary), 1);
 }
 
@@ -101,10 +102,13 @@ struct Watch final : backend::ProfileSink {
 /// A workspace and a cache, with sequences that grow.
 class Run {
  public:
-  explicit Run(const backend::Program& program)
+  /// `pages_each`: of 16 tokens, for each sequence. There are others too, and as many in all as no multiple of 7.
+  explicit Run(const backend::Program& program, std::int32_t pages_each = 2)
       : program_(program),
+        pages_each_(pages_each),
+        pages_(sequences * pages_each + 5),
         space_(program.workspace().value()),
-        kv_(program.make_kv({KvType::f16, KvType::f16}, std::vector<std::int32_t>{pages}).value()) {}
+        kv_(program.make_kv({KvType::f16, KvType::f16}, std::vector<std::int32_t>{pages_}).value()) {}
 
   /// `count` tokens for each of the first `n` sequences; every last token comes out.
   std::vector<float> step(std::int32_t n, std::int32_t count, backend::ProfileSink* profile,
@@ -114,7 +118,7 @@ class Run {
     std::vector<backend::SequenceRange> ranges;
     std::vector<backend::PageTable> tables;
     for (std::int32_t s = 0; s < sequences; ++s) {
-      for (std::int32_t p = 0; p < pages_each; ++p) page_numbers.push_back((s * pages_each + p) * 7 % pages);
+      for (std::int32_t p = 0; p < pages_each_; ++p) page_numbers.push_back((s * pages_each_ + p) * 7 % pages_);
     }
     for (std::int32_t s = 0; s < n; ++s) {
       std::int32_t& length = length_[static_cast<std::size_t>(s)];
@@ -125,7 +129,7 @@ class Run {
       }
       length += count;
       outputs.push_back(static_cast<std::int32_t>(tokens.size()) - 1);
-      tables.push_back({page_numbers.data() + s * pages_each, pages_each});
+      tables.push_back({page_numbers.data() + s * pages_each_, pages_each_});
     }
     const std::int32_t columns = kind == backend::OutputKind::hidden ? width : vocabulary;
     std::vector<float> out(static_cast<std::size_t>(n * columns));
@@ -147,7 +151,7 @@ class Run {
   std::vector<std::byte> cache() const {
     std::vector<std::byte> all;
     std::vector<std::byte> page(kv_->page_bytes(0));
-    for (std::int32_t p = 0; p < pages; ++p) {
+    for (std::int32_t p = 0; p < pages_; ++p) {
       CHECK(kv_->read_page(0, p, page).ok());
       all.insert(all.end(), page.begin(), page.end());
     }
@@ -155,9 +159,9 @@ class Run {
   }
 
  private:
-  static constexpr std::int32_t pages_each = 2, pages = 23;  // no multiple of 7
   static constexpr std::int32_t k = 5;
   const backend::Program& program_;
+  std::int32_t pages_each_, pages_;
   std::unique_ptr<backend::Workspace> space_;
   std::unique_ptr<backend::KvStorage> kv_;
   backend::StopFlag stop_;
@@ -208,9 +212,9 @@ TEST_CASE("recorded steps give the bits of single launches and write no other ca
 
 TEST_CASE("a replayed step costs one graph launch, one wait and no allocation") {
   const Device d;
-  // A layer: fragments of the norm, queries with keys and values, rotations with the cache, attention, fragments,
-  // output; fragments of the norm, gate with up, fragments of the activation, down.
-  constexpr std::uint64_t whole = 10 * layers + 6, headless = whole - 2;
+  // A layer: queries with keys and values, rotations with the cache, attention, output; gate with up, down. What they
+  // make becomes fragments by the way. Then: embedding, fragments of the first norm, two rows gathered, the head.
+  constexpr std::uint64_t whole = 6 * layers + 5, headless = whole - 1;
   struct Kind {
     backend::OutputKind kind;
     std::uint64_t launches;
@@ -233,6 +237,33 @@ TEST_CASE("a replayed step costs one graph launch, one wait and no allocation") 
       CHECK(after.launches - before.launches == k.launches);
     }
   }
+  no_findings();
+}
+
+TEST_CASE("ranges of a long sequence are merged by the way") {
+  const Device d;
+  Run recorded(*d.program, 18), single(*d.program, 18);
+  Watch watch;
+  const auto both = [&](std::int32_t n, std::int32_t count) {
+    CHECK(recorded.step(n, count, nullptr) == single.step(n, count, &watch));
+  };
+  for (int i = 0; i < 7; ++i) both(1, 36);  // 252 keys
+  simulated_device().record_launches = true;
+  const std::size_t before = simulated_device().launches.size();
+  for (const Options& options : all_modes()) {  // one range, then two
+    const std::vector<float> expected = single.step(2, 1, &watch);
+    simulated_device().options = options;
+    CHECK(recorded.step(2, 1, nullptr) == expected);
+    simulated_device().options = {};
+  }
+  bool merged = false;
+  for (std::size_t i = before; i < simulated_device().launches.size(); ++i) {
+    const LaunchRecord& l = simulated_device().launches[i];
+    merged = merged || (l.kernel.find("attention_mma") != std::string::npos && l.config.grid.z == 2);
+  }
+  simulated_device().record_launches = false;
+  simulated_device().launches.clear();
+  CHECK(merged);
   no_findings();
 }
 
