@@ -1,6 +1,7 @@
 // The attention kernel of the CPU device alone, every thread on KV heads of its own. Single tokens: GB/s of the cache
-// beside plain reading of as much memory. Prompts: GFLOPS beside the multiply-adds that the processor can do. Rounds
-// alternate; medians.
+// beside plain reading of as much memory, beside reading alone of the same blocks in the same order (the roof of where
+// they lie), and with pages that stay in the processor's cache (the roof of the arithmetic). Prompts: GFLOPS beside the
+// multiply-adds that the processor can do. Rounds alternate; medians, of shares too.
 //   attention_bench [isa=auto] [threads=0] [rounds=5] [megabytes=192] [all|decode|prefill]
 #include <algorithm>
 #include <atomic>
@@ -34,13 +35,15 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Query heads that share a KV head, KV heads, width of heads.
+/// Query heads that share a KV head, KV heads, width of heads, layers.
 struct Model {
   const char* name;
-  int shared, heads, width;
+  int shared, heads, width, layers;
 };
-constexpr Model models[] = {
-    {"SmolLM2 135M", 3, 3, 64}, {"Qwen2.5 0.5B", 7, 2, 64}, {"Gemma 3 270M", 4, 1, 256}, {"Llama 3 8B", 4, 8, 128}};
+constexpr Model models[] = {{"SmolLM2 135M", 3, 3, 64, 30},
+                            {"Qwen2.5 0.5B", 7, 2, 64, 24},
+                            {"Gemma 3 270M", 4, 1, 256, 18},
+                            {"Llama 3 8B", 4, 8, 128, 32}};
 
 std::int64_t block_bytes(KvType type, int width) {
   const std::int64_t groups = (width + 31) / 32;
@@ -63,44 +66,66 @@ class Bench {
     }
   }
 
-  /// One token after each number of tokens, with as many layers as fill the memory.
+  /// One token after each number of tokens, with as many layers as the model has or find room.
   void decode(const Model& m, KvType type, int keys) {
     const std::int64_t block = block_bytes(type, m.width), layer = 2 * block * m.heads;
     keys = static_cast<int>(std::min<std::int64_t>(keys, static_cast<std::int64_t>(storage_bytes_) / layer * 32));
     const std::int64_t pages = (keys + 31) / 32;
-    const std::int64_t layers = std::max<std::int64_t>(1, static_cast<std::int64_t>(storage_bytes_) / (layer * pages));
+    const std::int64_t room = static_cast<std::int64_t>(storage_bytes_) / (layer * pages);
+    const std::int64_t layers = std::clamp<std::int64_t>(m.layers, 1, std::max<std::int64_t>(room, 1));
     std::vector<std::int32_t> table(static_cast<std::size_t>(pages));
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>(i);
     const std::int64_t all = std::min(static_cast<std::int64_t>(storage_bytes_), layers * layer * pages);
-    std::vector<double> ours, plain;
+    std::vector<std::int32_t> few(table.size());
+    for (std::size_t i = 0; i < few.size(); ++i) few[i] = static_cast<std::int32_t>(i % 4);
+    const auto attend = [&](const std::vector<std::int32_t>& pages_of, bool stay, int thread, int threads) {
+      std::vector<float> q(static_cast<std::size_t>(m.shared * m.width), 0.25F), out(q.size());
+      std::vector<float> scratch(cpu::attention_scratch(m.width, m.width));
+      cpu::AttentionTask t = task(m, type, scratch.data());
+      t.q = q.data();
+      t.out = out.data();
+      t.tokens = 1;
+      t.position = t.last = keys - 1;
+      t.pages = pages_of.data();
+      t.page_bytes = layers * layer;
+      const core::Share share = core::share_of(layers * m.heads, thread, threads);
+      for (std::int64_t i = share.begin; i < share.end; ++i) {
+        const std::int64_t at = stay ? share.begin : i;
+        t.k_offset = at * 2 * block;
+        t.v_offset = t.k_offset + block;
+        kernels_.attention(t);
+      }
+    };
+    std::vector<double> ours, plain, blocks, cached;
     for (int r = 0; r < rounds_; ++r) {
-      ours.push_back(timed([&](int thread, int threads) {
-        std::vector<float> q(static_cast<std::size_t>(m.shared * m.width), 0.25F), out(q.size());
-        std::vector<float> scratch(cpu::attention_scratch(m.width, m.width));
-        cpu::AttentionTask t = task(m, type, scratch.data());
-        t.q = q.data();
-        t.out = out.data();
-        t.tokens = 1;
-        t.position = t.last = keys - 1;
-        t.pages = table.data();
-        t.page_bytes = layers * layer;
-        const core::Share share = core::share_of(layers * m.heads, thread, threads);
-        for (std::int64_t i = share.begin; i < share.end; ++i) {
-          t.k_offset = i / m.heads * layer + i % m.heads * block;
-          t.v_offset = t.k_offset + m.heads * block;
-          kernels_.attention(t);
-        }
-      }));
+      ours.push_back(timed([&](int thread, int threads) { attend(table, false, thread, threads); }));
       plain.push_back(timed([&](int thread, int threads) {
         const core::Share share = core::share_of(all / 4096, thread, threads);
         sum_ += loops_.read(storage_.data() + share.begin * 4096,
                             static_cast<std::size_t>((share.end - share.begin) * 4096));
       }));
+      blocks.push_back(timed([&](int thread, int threads) {
+        const core::Share share = core::share_of(layers * m.heads, thread, threads);
+        std::uint64_t sum = 0;
+        for (std::int64_t i = share.begin; i < share.end; ++i) {
+          sum += read_blocks(storage_.data() + i * 2 * block, block, pages, layers * layer);
+        }
+        sum_ += sum;
+      }));
+      cached.push_back(timed([&](int thread, int threads) { attend(few, true, thread, threads); }));
     }
-    const double rate = static_cast<double>(all) / median(ours) * 1e-9,
-                 read = static_cast<double>(all) / median(plain) * 1e-9;
-    std::printf("%-13s %-5s one token after %5d: %5.1f GB/s, %5.1f plain reading: %3.0f %%\n", m.name,
-                std::string(to_string(type)).c_str(), keys, rate, read, 100 * rate / read);
+    const auto share_of_plain = [&](const std::vector<double>& times) {
+      std::vector<double> shares;
+      for (std::size_t r = 0; r < times.size(); ++r) shares.push_back(100 * plain[r] / times[r]);
+      return median(shares);
+    };
+    const auto rate = [&](const std::vector<double>& times) { return static_cast<double>(all) / median(times) * 1e-9; };
+    std::printf(
+        "%-13s %-5s one token after %5d: %5.1f GB/s; plain reading %5.1f: %3.0f %%; its blocks read alone %5.1f: %3.0f "
+        "%%; "
+        "from the cache %5.1f\n",
+        m.name, std::string(to_string(type)).c_str(), keys, rate(ours), rate(plain), share_of_plain(ours), rate(blocks),
+        share_of_plain(blocks), rate(cached));
   }
 
   /// All tokens of one prompt over all KV heads of a layer, twice as many heads as threads at least.
@@ -123,8 +148,8 @@ class Bench {
         t.out = out.data();
         t.pages = table.data();
         t.page_bytes = page_bytes;
-        t.k_offset = block * thread;
-        t.v_offset = block * (heads + thread);
+        t.k_offset = 2 * block * thread;
+        t.v_offset = t.k_offset + block;
         for (int first = 0; first < tokens; first += tile) {
           t.tokens = std::min(tile, tokens - first);
           t.position = first;
@@ -143,6 +168,29 @@ class Bench {
   }
 
  private:
+  /// Keys of four pages, then their values, and so on. While two blocks are read, the next two are asked for, a line of
+  /// each in turn.
+  static std::uint64_t read_blocks(const std::byte* at, std::int64_t block, std::int64_t pages,
+                                   std::int64_t page_bytes) {
+    std::uint64_t sum = 0;
+    const auto find = [&](std::int64_t n) {
+      n = std::min(n, pages * 2 - 1);
+      const std::int64_t page = std::min(n / 8 * 4 + n % 4, pages - 1);
+      return at + page * page_bytes + (n / 4 % 2 == 0 ? 0 : block);
+    };
+    for (std::int64_t n = 0; n < 2 * pages; ++n) {
+      const std::byte *from = find(n), *first = find((n / 2 + 1) * 2), *second = find((n / 2 + 1) * 2 + 1);
+      const std::int64_t half = n % 2 * (block / 2);
+      for (std::int64_t i = 0; i < block; i += 64) {
+        __builtin_prefetch((i / 64 % 2 == 0 ? first : second) + half + i / 128 * 64);
+        std::uint64_t words[8];
+        std::memcpy(words, from + i, sizeof words);
+        for (const std::uint64_t w : words) sum ^= w;
+      }
+    }
+    return sum;
+  }
+
   cpu::AttentionTask task(const Model& m, KvType type, float* scratch) const {
     cpu::AttentionTask t;
     t.heads = m.shared;

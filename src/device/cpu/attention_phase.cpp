@@ -62,7 +62,6 @@ void AttentionPhase::place(Job& job) const noexcept {
   AttentionTask& t = job.task;
   const CpuKvStorage::Group& group = run_.kv_.group(op_.slot.group);
   const std::int32_t kv_head = job.head / shared_;
-  const std::int64_t layer = op_.slot.layer * group.shape.layer_bytes;
   const float* sinks = run_.program_.values(op_.sinks);
   t.q = run_.value(op_.q, job.row, thread_) + std::int64_t{job.head} * state_.k_width;
   t.out = run_.value(op_.out, job.row, thread_) + std::int64_t{job.head} * state_.v_width;
@@ -73,8 +72,8 @@ void AttentionPhase::place(Job& job) const noexcept {
   t.sinks = sinks != nullptr ? sinks + job.head : nullptr;
   t.storage = group.buffer.data();
   t.page_bytes = group.shape.page_bytes;
-  t.k_offset = layer + kv_head * group.shape.k_block;
-  t.v_offset = layer + state_.heads * group.shape.k_block + kv_head * group.shape.v_block;
+  t.k_offset = op_.slot.layer * group.shape.layer_bytes + kv_head * group.shape.head_bytes;
+  t.v_offset = t.k_offset + group.shape.k_block;
   t.k_type = run_.kv_.format().k;
   t.v_type = run_.kv_.format().v;
   t.k_width = state_.k_width;
@@ -85,8 +84,11 @@ void AttentionPhase::place(Job& job) const noexcept {
 /// Tells a job which keys the thread will read first after it.
 void AttentionPhase::announce(Job& job, const Job& next) const noexcept {
   const AttentionKeys keys = attention_keys(next.task);
-  const std::int32_t begin = next.parts.parts[static_cast<std::size_t>(next.mine)].first * keys.range;
-  job.task.next_page = next.task.pages[std::max(begin, keys.first) / kv_page];
+  const RangePart& part = next.parts.parts[static_cast<std::size_t>(next.mine)];
+  const std::int32_t begin = std::max(part.first * keys.range, keys.first);
+  const std::int32_t block = begin / attention_block * attention_block + attention_block - 1;
+  job.task.next_pages = next.task.pages + begin / kv_page;
+  job.task.next_count = std::min(block, keys.last) / kv_page - begin / kv_page + 1;
   job.task.next_offset = next.task.k_offset;
 }
 

@@ -43,7 +43,7 @@ void HeadOp::store_key(const backend::KvWrite& op) const noexcept {
   const PageShape& shape = run.kv_.group(op.slot.group).shape;
   const std::int32_t position = run.batch_.positions[static_cast<std::size_t>(row)];
   run.kernels_.store_k(run.value(op.k, row, thread) + std::int64_t{head} * state.k_width, run.kv_.format().k,
-                       page_of(op) + head * shape.k_block, state.k_width, position % kv_page);
+                       page_of(op) + head * shape.head_bytes, state.k_width, position % kv_page);
 }
 
 void HeadOp::store_value(const backend::KvWrite& op) const noexcept {
@@ -51,8 +51,7 @@ void HeadOp::store_value(const backend::KvWrite& op) const noexcept {
   const PageShape& shape = run.kv_.group(op.slot.group).shape;
   const std::int32_t position = run.batch_.positions[static_cast<std::size_t>(row)];
   run.kernels_.store_v(run.value(op.v, row, thread) + std::int64_t{head} * state.v_width, run.kv_.format().v,
-                       page_of(op) + state.heads * shape.k_block + head * shape.v_block, state.v_width,
-                       position % kv_page);
+                       page_of(op) + head * shape.head_bytes + shape.k_block, state.v_width, position % kv_page);
 }
 
 }  // namespace llminfer::cpu

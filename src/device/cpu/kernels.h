@@ -70,12 +70,14 @@ struct AttentionTask {
   std::int32_t end_range = std::numeric_limits<std::int32_t>::max();
   float* states = nullptr;
 
-  /// What the thread will read after this task: keys at `next_offset` of that page. -1: unknown.
-  std::int32_t next_page = -1;
+  /// What the thread will read after this task, if that is known: keys at `next_offset` of `next_count` pages.
+  const std::int32_t* next_pages = nullptr;
+  std::int32_t next_count = 0;
   std::int64_t next_offset = 0;
 };
 
-constexpr int attention_rows = 48;  ///< most tokens * heads of a task
+constexpr int attention_rows = 48;    ///< most tokens * heads of a task
+constexpr int attention_block = 128;  ///< keys that the kernel takes at a time, counted from position 0
 
 /// Of a query that sees `keys` keys: positions of a range, all of which share one softmax state. There are few ranges
 /// (attention_ranges), so that states find room, and of short contexts they are short, so that they can be shared out.

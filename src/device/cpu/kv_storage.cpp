@@ -47,7 +47,8 @@ PageShape page_shape(const backend::StateGroup& group, backend::KvFormat format)
   PageShape shape;
   shape.k_block = block_bytes(format.k, group.k_width, "keys");
   shape.v_block = block_bytes(format.v, group.v_width, "values");
-  shape.layer_bytes = product(group.heads, shape.k_block + shape.v_block);
+  shape.head_bytes = core::add_or_fail(shape.k_block, shape.v_block, "bytes of KV pages", ErrorCode::out_of_memory);
+  shape.layer_bytes = product(group.heads, shape.head_bytes);
   shape.page_bytes = product(group.layers, shape.layer_bytes);
   return shape;
 }

@@ -1,5 +1,5 @@
-// The pages of all state groups. A page of group g holds 32 tokens: for each layer the key blocks of all heads, then
-// the value blocks (their form: kernels/kv.inc).
+// The pages of all state groups. A page of group g holds 32 tokens: for each layer and head a block of keys, behind it
+// one of values (their form: kernels/kv.inc). Attention reads both, and what lies together comes faster.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@ namespace llminfer::cpu {
 struct PageShape {
   std::int64_t k_block = 0;  ///< bytes of one head's 32 keys
   std::int64_t v_block = 0;
+  std::int64_t head_bytes = 0;
   std::int64_t layer_bytes = 0;
   std::int64_t page_bytes = 0;
 };
@@ -32,7 +33,7 @@ class CpuKvStorage final : public backend::KvStorage {
   backend::Status copy_page(std::int32_t group, std::int32_t from, std::int32_t to) noexcept override;
   backend::Status read_page(std::int32_t group, std::int32_t page, std::span<std::byte> out) const noexcept override;
   backend::Status write_page(std::int32_t group, std::int32_t page, std::span<const std::byte> in) noexcept override;
-  const char* layout() const noexcept override { return "cpu-1"; }
+  const char* layout() const noexcept override { return "cpu-2"; }
 
   struct Group {
     PageShape shape{};
