@@ -155,7 +155,9 @@ int main(int argc, char** argv) {
   const int chunk = argument(argc, argv, 8, prompt);
   try {
     const format::ModelFile file = format::ModelFile::open(ModelSource::file(argv[1]));
-    const models::ModelGraph model = models::build_model(file, file.hyper_parameters(), {});
+    models::BuildOptions build;  // longer than the model was trained for, if asked
+    build.context = std::max(file.hyper_parameters().context_length, prompt + generate + 1);
+    const models::ModelGraph model = models::build_model(file, file.hyper_parameters(), build);
     const auto device = cpu::make_cpu_backend({argument(argc, argv, 4, 0), argc > 5 ? argv[5] : "auto"});
     backend::CompileOptions options;
     options.limits = {std::max(std::min(chunk, prompt), 1) * sequences, sequences, sequences};
