@@ -6,6 +6,7 @@
 #include "host/kv_storage.h"
 #include "host/program.h"
 #include "kernels/elementwise.h"
+#include "kernels/experts.h"
 #include "kernels/kv_write.h"
 #include "kernels/matmul_quant.h"
 #include "kernels/rope.h"
@@ -56,14 +57,21 @@ class Executor {
                                 backend::ValueId out) const noexcept;
   FragmentsParams fragments_of(backend::ValueId in, int set) const noexcept;
   FragmentsParams fragments_of(const backend::RmsNorm& op, std::int32_t ahead, int set) const noexcept;
-  cudaError_t prepare(const FragmentsParams& params, backend::ValueId value) noexcept;
-  FragmentsParams fold(const FragmentsParams& params, backend::ValueId value) noexcept;
+  FragmentsParams fragments_of(backend::ValueId in, std::int64_t columns, const ExpertTiles& sorted,
+                               int set) const noexcept;
+  cudaError_t prepare(const FragmentsParams& params, backend::ValueId value, bool sorted = false) noexcept;
+  FragmentsParams fold(const FragmentsParams& params, backend::ValueId value, bool sorted = false) noexcept;
+  FragmentsParams fold_norm(backend::ValueId in) noexcept;
+  MatMulQuantParams product_with(const FragmentsParams& f, const backend::Weight& w) const noexcept;
+  cudaError_t product_of_experts(const backend::MoeMatMul& op) noexcept;
+  ExpertTiles sorted_of(std::int32_t tokens, std::int32_t used, std::int64_t experts) const noexcept;
   void add_in(const backend::MatMul& op, const backend::Add& add, MatMulQuantParams& p) noexcept;
-  void gate_in(const backend::MatMul& op, const backend::GatedActivation& gate, MatMulQuantParams& p) noexcept;
+  void gate_in(backend::ValueId first_out, const MatMulTarget& other, const backend::GatedActivation& gate,
+               MatMulQuantParams& p) noexcept;
   void join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
   RopeParams rope_of(const backend::Rope& op) const noexcept;
   KvWriteParams cache_of(const backend::KvWrite& op) const noexcept;
-  MatMulTarget target_of(const backend::MatMul& op) const noexcept;
+  MatMulTarget target_of(backend::WeightId weight, backend::WeightId bias, backend::ValueId out) const noexcept;
   bool is(const std::vector<bool>& fusion, std::int32_t ahead = 0) const noexcept {
     return fusion[static_cast<std::size_t>(index_ + ahead)];
   }
@@ -104,6 +112,7 @@ class Executor {
   backend::ProfileSink* profile_;
   StepShape shape_;
   backend::ValueId prepared_ = backend::none;  // whose fragments the workspace has
+  bool sorted_ = false;                        // by experts, for which there may be several of a row
   int set_ = 0;                                // where: WorkspacePlan::sets
   std::int32_t index_ = 0;                     // the op that runs
   std::int32_t end_ = 0;                       // of its group

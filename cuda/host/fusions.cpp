@@ -35,38 +35,33 @@ class Finder {
   bool also_into_fragments(std::size_t index) const {
     if (!whole_norm(index) || into_fragments(index)) return false;
     const backend::ValueId out = graph::io_of(graph_.ops[index]).out;
-    if (out == graph_.logits) return false;
-    for (std::size_t i = index + 1; i < graph_.ops.size(); ++i) {
-      const backend::MatMul* product = fragments_product(i);
-      if (product != nullptr && product->in == out) return true;
+    for (std::size_t i = index + 1; i < graph_.ops.size() && out != graph_.logits; ++i) {
+      if (reads_fragments(i, out)) return true;
     }
     return false;
   }
 
   bool gates_next(std::size_t index) const {
     if (index + 2 >= graph_.ops.size()) return false;
-    const backend::MatMul* a = fragments_product(index);
-    const backend::MatMul* b = fragments_product(index + 1);
     const auto* gate = std::get_if<backend::GatedActivation>(&graph_.ops[index + 2]);
-    if (a == nullptr || b == nullptr || gate == nullptr || a->in != b->in || a->out == b->out) return false;
-    const bool theirs = (gate->gate == a->out && gate->up == b->out) || (gate->gate == b->out && gate->up == a->out);
-    const bool alike = type_of(*a) == type_of(*b) && width(a->out) == width(b->out);
-    return theirs && alike && only_read_next(a->out) && only_read_next(b->out);
+    if (gate == nullptr || graph_.ops[index].index() != graph_.ops[index + 1].index()) return false;
+    const graph::OpIo a = graph::io_of(graph_.ops[index]), b = graph::io_of(graph_.ops[index + 1]);
+    if (!has_fragments(index) || !has_fragments(index + 1) || a.in != b.in || a.out == b.out) return false;
+    const bool theirs = (gate->gate == a.out && gate->up == b.out) || (gate->gate == b.out && gate->up == a.out);
+    return theirs && same_shape(a.weights[0], b.weights[0]) && only_read_next(a.out) && only_read_next(b.out);
   }
 
   bool before_product(std::size_t index) const {
     const backend::ValueId out = graph::io_of(graph_.ops[index]).out;
-    if (out == backend::none || index + 1 >= graph_.ops.size()) return false;
-    const backend::MatMul* product = fragments_product(index + 1);
-    return product != nullptr && product->in == out;
+    return out != backend::none && index + 1 < graph_.ops.size() && reads_fragments(index + 1, out);
   }
 
   bool adds_next(std::size_t index) const {
-    const backend::MatMul* product = fragments_product(index);
-    if (product == nullptr || index + 1 == graph_.ops.size()) return false;
+    const bool combines = std::holds_alternative<backend::MoeCombine>(graph_.ops[index]);
+    if ((!combines && fragments_product(index) == nullptr) || index + 1 == graph_.ops.size()) return false;
+    const backend::ValueId out = graph::io_of(graph_.ops[index]).out;
     const auto* add = std::get_if<backend::Add>(&graph_.ops[index + 1]);
-    if (add == nullptr || (add->a == product->out) == (add->b == product->out)) return false;
-    return only_read_next(product->out);
+    return add != nullptr && (add->a == out) != (add->b == out) && only_read_next(out);
   }
 
   bool rotates_into_cache(std::size_t index) const {
@@ -84,11 +79,17 @@ class Finder {
   }
 
  private:
+  /// A product, of experts or not, with a weight that is repacked.
+  bool has_fragments(std::size_t index) const {
+    const backend::Op& op = graph_.ops[index];
+    if (!std::holds_alternative<backend::MatMul>(op) && !std::holds_alternative<backend::MoeMatMul>(op)) return false;
+    return weights_.weights[static_cast<std::size_t>(graph::io_of(op).weights[0])].form == WeightForm::fragments;
+  }
+  bool reads_fragments(std::size_t index, backend::ValueId in) const {
+    return has_fragments(index) && graph::io_of(graph_.ops[index]).in[0] == in;
+  }
   const backend::MatMul* fragments_product(std::size_t index) const {
-    const auto* product = std::get_if<backend::MatMul>(&graph_.ops[index]);
-    if (product == nullptr) return nullptr;
-    return weights_.weights[static_cast<std::size_t>(product->weight)].form == WeightForm::fragments ? product
-                                                                                                     : nullptr;
+    return has_fragments(index) ? std::get_if<backend::MatMul>(&graph_.ops[index]) : nullptr;
   }
   bool whole_norm(std::size_t index) const {
     const auto* norm = std::get_if<backend::RmsNorm>(&graph_.ops[index]);
@@ -97,8 +98,10 @@ class Finder {
   bool only_read_next(backend::ValueId id) const {
     return readers(id) == 1 && id != graph_.hidden && id != graph_.logits;
   }
-  WeightType type_of(const backend::MatMul& op) const {
-    return graph_.weights[static_cast<std::size_t>(op.weight)].type;
+  bool same_shape(backend::WeightId a, backend::WeightId b) const {
+    const backend::Weight &x = graph_.weights[static_cast<std::size_t>(a)],
+                          &y = graph_.weights[static_cast<std::size_t>(b)];
+    return x.type == y.type && x.rows == y.rows && x.columns == y.columns && x.experts == y.experts;
   }
   int readers(backend::ValueId id) const { return readers_[static_cast<std::size_t>(id)]; }
   std::int32_t width(backend::ValueId id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
@@ -109,6 +112,21 @@ class Finder {
 };
 
 }  // namespace
+
+backend::Graph with_lives_of_launches(const backend::Graph& graph, const Fusions& fusions) {
+  backend::Graph longer = graph;
+  longer.ops.clear();
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    longer.ops.push_back(graph.ops[i]);
+    if (i == 0 || !fusions.adds_next[i - 1]) continue;
+    const auto* combine = std::get_if<backend::MoeCombine>(&graph.ops[i - 1]);
+    if (combine == nullptr) continue;
+    // Somebody reads what was combined after the addition.
+    longer.values.push_back({graph.values[static_cast<std::size_t>(combine->in)].rows, 1});
+    longer.ops.push_back(backend::Scale{combine->in, static_cast<backend::ValueId>(longer.values.size() - 1), 1.0F});
+  }
+  return longer;
+}
 
 Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights) {
   const Finder finder(graph, weights);

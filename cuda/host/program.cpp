@@ -13,6 +13,7 @@
 #include "host/kv_storage.h"
 #include "kernels/attention_mma.h"
 #include "kernels/attention_plain.h"
+#include "kernels/experts.h"
 #include "kernels/matmul_quant.h"
 
 namespace llminfer::cuda {
@@ -20,27 +21,68 @@ namespace {
 
 constexpr std::uint64_t align(std::uint64_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
-/// At the end of what there is.
-FragmentsPlan place_fragments(WorkspacePlan& plan, std::int64_t rows, std::int64_t columns) {
-  const auto place = [&plan, columns](std::int64_t bytes) {
-    return std::exchange(plan.bytes, plan.bytes + (columns > 0 ? align(static_cast<std::uint64_t>(bytes)) : 0));
-  };
+/// Bytes of what fragments of so many rows and columns take.
+struct FragmentsSize {
+  std::int64_t fragments = 0, row_scales = 0, block_sums = 0;
+};
+FragmentsSize size_of_fragments(std::int64_t rows, std::int64_t columns) {
+  if (rows == 0 || columns == 0) return {};
   const std::int64_t blocks = fragment_blocks(columns);
+  return {fragments_bytes(rows, blocks), 4 * (rows + 8), 4 * block_sum_floats(rows, blocks)};
+}
+FragmentsSize largest(const FragmentsSize& a, const FragmentsSize& b) {
+  return {std::max(a.fragments, b.fragments), std::max(a.row_scales, b.row_scales),
+          std::max(a.block_sums, b.block_sums)};
+}
+
+/// At the end of what there is.
+FragmentsPlan place_fragments(WorkspacePlan& plan, const FragmentsSize& size) {
+  const auto place = [&plan](std::int64_t bytes) {
+    return std::exchange(plan.bytes, plan.bytes + align(static_cast<std::uint64_t>(bytes)));
+  };
   FragmentsPlan f;
-  f.fragments = place(fragments_bytes(rows, blocks));
-  f.rest = place(plan.rests ? fragments_bytes(rows, blocks) : 0);
-  f.row_scales = place(4 * (rows + 8));
-  f.block_sums = place(4 * block_sum_floats(rows, blocks));
+  f.fragments = place(size.fragments);
+  f.rest = place(plan.rests ? size.fragments : 0);
+  f.row_scales = place(size.row_scales);
+  f.block_sums = place(size.block_sums);
   return f;
+}
+
+/// Of the products of experts that read fragments.
+struct ExpertsSize {
+  std::int64_t tiles = 0, columns = 0;
+};
+ExpertsSize size_of_experts(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights) {
+  ExpertsSize size;
+  for (const backend::Op& op : graph.ops) {
+    const auto* experts = std::get_if<backend::MoeMatMul>(&op);
+    if (experts == nullptr) continue;
+    const auto id = static_cast<std::size_t>(experts->weight);
+    if (weights.weights[id].form != WeightForm::fragments) continue;
+    const backend::Weight& w = graph.weights[id];
+    const std::int64_t rows = std::max(limits.tokens, limits.outputs);
+    size.tiles = std::max(size.tiles, expert_tiles(rows, experts->used, w.experts));
+    size.columns = std::max(size.columns, w.columns);
+  }
+  return size;
+}
+
+void check_tiles(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights) {
+  const std::int64_t tiles = size_of_experts(graph, limits, weights).tiles;
+  if (tiles > 65535) {
+    core::fail(ErrorCode::invalid_argument, "limits.tokens: {}, too many for {} tiles of experts", limits.tokens,
+               tiles);
+  }
 }
 
 }  // namespace
 
 WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights) {
   WorkspacePlan plan;
-  plan.values = graph::plan_memory(graph, limits);
+  plan.values = graph::plan_memory(with_lives_of_launches(graph, find_fusions(graph, weights)), limits);
   plan.step = plan_step(graph, limits);
   const std::int64_t rows = std::max(limits.tokens, limits.outputs);
+  const ExpertsSize experts = size_of_experts(graph, limits, weights);
   std::int64_t columns = 0;
   for (std::size_t id = 0; id < graph.weights.size(); ++id) {
     if (weights.weights[id].form != WeightForm::fragments) continue;
@@ -49,8 +91,10 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
     columns = std::max(columns, w.columns);
   }
   plan.bytes = align(plan.values.total);
-  plan.sets[0] = place_fragments(plan, rows, columns);
-  plan.sets[1] = place_fragments(plan, std::min<std::int64_t>(rows, most_rows_folded), columns);
+  const FragmentsSize of_experts = size_of_fragments(8 * experts.tiles, experts.columns);
+  plan.sets[0] = place_fragments(plan, largest(size_of_fragments(rows, columns), of_experts));
+  plan.sets[1] = place_fragments(
+      plan, largest(size_of_fragments(std::min<std::int64_t>(rows, most_rows_folded), columns), of_experts));
   std::int64_t partials = columns > 0 ? matmul_partial_floats(rows) : 0, merges = 0;
   for (const backend::Op& op : graph.ops) {
     const auto* a = std::get_if<backend::PagedAttention>(&op);
@@ -64,8 +108,10 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   };
   plan.partials = place(partials);
   plan.counters = place(columns > 0 ? matmul_counters : 0);
-  plan.arrivals = place(columns > 0 ? most_rows_folded / 8 : 0);
+  plan.arrivals = place(std::max<std::int64_t>(experts.tiles, most_rows_folded / 8));
   plan.merges = place(merges);
+  plan.tiles = place(experts.tiles * (2 + 8 + 8));
+  plan.most_tiles = static_cast<std::int32_t>(experts.tiles);
   if (graph.logits != backend::none) {
     plan.outputs = limits.outputs;
     plan.vocabulary = graph.values[static_cast<std::size_t>(graph.logits)].width;
@@ -112,6 +158,7 @@ CudaProgram::CudaProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const b
   graph::check(*graph_);
   check_supported(*graph_, limits_);
   weights_ = plan_weights(*graph_);
+  check_tiles(*graph_, limits_, weights_);
   fusions_ = find_fusions(*graph_, weights_);
   plan_ = plan_workspace(*graph_, limits_, weights_);
   arena_ = load_weights(*graph_, weights_, reader, options, engine_);

@@ -31,12 +31,14 @@ constexpr std::int32_t most_rows_folded = 16;
 struct WorkspacePlan {
   graph::MemoryPlan values{};      ///< activations come first
   StepLayout step{};               ///< memory of its own
-  FragmentsPlan sets[2]{};         ///< the second of `most_rows_folded` rows: a product reads one and makes the other
+  FragmentsPlan sets[2]{};         ///< the second of few rows: a product reads one and makes the other
   bool rests = false;              ///< there are weights that want FragmentsPlan::rest
   std::uint64_t partials = 0;      ///< of attention and of products, see kernels/attention_mma.h and matmul_quant.h
   std::uint64_t counters = 0;      ///< from here on all is zero between launches: of products
   std::uint64_t arrivals = 0;      ///< of rows that become fragments
   std::uint64_t merges = 0;        ///< of attention
+  std::uint64_t tiles = 0;         ///< ExpertTiles: tiles, rows, tokens
+  std::int32_t most_tiles = 0;     ///< of those
   std::uint64_t bytes = 0;         ///< device memory without the step's
   std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits or of hidden values, whichever are wider
   std::int32_t outputs = 0;        ///< rows

@@ -110,40 +110,56 @@ FragmentsParams Executor::fragments_of(const backend::RmsNorm& op, std::int32_t 
   return f;
 }
 
+/// Of the rows of all experts. A value of `columns` is the same for all of them, others have a row for each.
+FragmentsParams Executor::fragments_of(backend::ValueId in, std::int64_t columns, const ExpertTiles& sorted,
+                                       int set) const noexcept {
+  FragmentsParams f = fragments_of(in, set);
+  f.rows_wanted = f.columns == columns ? sorted.tokens : sorted.rows;
+  f.rows = 8 * sorted.count;
+  f.columns = static_cast<std::int32_t>(columns);
+  f.blocks = static_cast<std::int32_t>(fragment_blocks(columns));
+  return f;
+}
+
 /// Fragments stay until those of another value take their place: products of one value share them.
-cudaError_t Executor::prepare(const FragmentsParams& f, backend::ValueId value) noexcept {
+cudaError_t Executor::prepare(const FragmentsParams& f, backend::ValueId value, bool sorted) noexcept {
   const cudaError_t e = launch(f, stream());
   if (e != cudaSuccess) return e;
   prepared_ = value;
+  sorted_ = sorted;
   set_ = 0;
   return e;
 }
 
 /// The same by the launch that makes the value, in the other set.
-FragmentsParams Executor::fold(const FragmentsParams& f, backend::ValueId value) noexcept {
+FragmentsParams Executor::fold(const FragmentsParams& f, backend::ValueId value, bool sorted) noexcept {
   prepared_ = value;
+  sorted_ = sorted;
   set_ = 1 - set_;
   return f;
 }
 
-MatMulTarget Executor::target_of(const backend::MatMul& op) const noexcept {
+/// Of the norm behind an addition that is part of a launch, which becomes part of it too if it may.
+FragmentsParams Executor::fold_norm(backend::ValueId in) noexcept {
+  const auto* norm = later<backend::RmsNorm>(2);
+  if (norm == nullptr || norm->in != in || !folds(norm->out)) return {};
+  if (!is(fusions().into_fragments, 2) && !is(fusions().also_into_fragments, 2)) return {};
+  together_ = 3;
+  return fold(fragments_of(*norm, 2, 1 - set_), norm->out);
+}
+
+MatMulTarget Executor::target_of(backend::WeightId weight, backend::WeightId bias,
+                                 backend::ValueId out) const noexcept {
   MatMulTarget t;
-  t.weight = program_.fragments(op.weight);
-  t.bias = program_.floats(op.bias);
-  t.out = data(op.out);
-  t.columns_out = width(op.out);
+  t.weight = program_.fragments(weight);
+  t.bias = program_.floats(bias);
+  t.out = data(out);
+  t.columns_out = static_cast<std::int32_t>(this->weight(weight).rows);
   return t;
 }
 
-cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
-  const backend::Weight& w = weight(op.weight);
-  const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
-  if (prepared_ != op.in) {
-    if (const cudaError_t e = prepare(fragments_of(op.in, 0), op.in); e != cudaSuccess) return e;
-  }
-  const FragmentsParams f = fragments_of(op.in, set_);
+MatMulQuantParams Executor::product_with(const FragmentsParams& f, const backend::Weight& w) const noexcept {
   MatMulQuantParams p;
-  p.targets[0] = target_of(op);
   p.fragments = f.fragments;
   p.rest = f.rest;
   p.row_scales = f.scales;
@@ -152,17 +168,66 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   p.counters = space_.memory.at<unsigned>(program_.plan().counters);
   p.end.arrivals = arrivals();
   p.rows = f.rows;
-  p.chunks = static_cast<std::int32_t>(layout.chunks);
+  p.chunks = static_cast<std::int32_t>(fragment_layout(w.type, w.rows, w.columns).chunks);
   p.in_blocks = f.blocks;
   p.type = w.type;
+  return p;
+}
+
+cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
+  if (prepared_ != op.in || sorted_) {
+    if (const cudaError_t e = prepare(fragments_of(op.in, 0), op.in); e != cudaSuccess) return e;
+  }
+  MatMulQuantParams p = product_with(fragments_of(op.in, set_), weight(op.weight));
+  p.targets[0] = target_of(op.weight, op.bias, op.out);
   const auto* add = later<backend::Add>(1);
+  const auto* other = later<backend::MatMul>(1);
   const auto* gate = later<backend::GatedActivation>(2);
   if (add != nullptr && is(fusions().adds_next)) {
     add_in(op, *add, p);
   } else if (gate != nullptr && is(fusions().gates_next)) {
-    gate_in(op, *gate, p);
+    gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
+    if (folds(gate->out) && is(fusions().before_product, 2)) {
+      p.end.next = fold(fragments_of(gate->out, 1 - set_), gate->out);
+    }
   } else {
     join(op, p);
+  }
+  return launch(p, stream());
+}
+
+ExpertTiles Executor::sorted_of(std::int32_t tokens, std::int32_t used, std::int64_t experts) const noexcept {
+  const std::int64_t most = program_.plan().most_tiles, count = expert_tiles(tokens, used, experts);
+  if (count > most || experts > most_experts_sorted) return {};  // no product wants them
+  ExpertTiles t;
+  t.tiles = space_.memory.at<ExpertTile>(program_.plan().tiles);
+  t.rows = reinterpret_cast<std::int32_t*>(t.tiles + most);
+  t.tokens = t.rows + 8 * most;
+  t.count = static_cast<std::int32_t>(count);
+  return t;
+}
+
+cudaError_t Executor::product_of_experts(const backend::MoeMatMul& op) noexcept {
+  const backend::Weight& w = weight(op.weight);
+  const ExpertTiles sorted = sorted_of(rows(op.in), op.used, w.experts);
+  if (prepared_ != op.in || !sorted_) {
+    const cudaError_t e = prepare(fragments_of(op.in, w.columns, sorted, 0), op.in, true);
+    if (e != cudaSuccess) return e;
+  }
+  MatMulQuantParams p = product_with(fragments_of(op.in, w.columns, sorted, set_), w);
+  p.targets[0] = target_of(op.weight, op.bias, op.out);
+  p.tiles = sorted.tiles;
+  p.tile_rows = sorted.rows;
+  p.expert_bytes = fragment_layout(w.type, w.rows, w.columns).bytes;
+  p.most_tile_rows = std::min(8, rows(op.in));
+  const auto* other = later<backend::MoeMatMul>(1);
+  const auto* gate = later<backend::GatedActivation>(2);
+  if (gate != nullptr && is(fusions().gates_next)) {
+    gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
+    if (is(fusions().before_product, 2)) {
+      p.end.next = fold(fragments_of(gate->out, w.rows, sorted, 1 - set_), gate->out, true);
+      p.end.next.rows_wanted = sorted.rows;
+    }
   }
   return launch(p, stream());
 }
@@ -172,17 +237,13 @@ void Executor::add_in(const backend::MatMul& op, const backend::Add& add, MatMul
   p.targets[0].residual = data(add.a == op.out ? add.b : add.a);
   p.targets[0].out = data(add.out);
   together_ = 2;
-  const auto* norm = later<backend::RmsNorm>(2);
-  if (norm == nullptr || norm->in != add.out || !folds(norm->out)) return;
-  if (!is(fusions().into_fragments, 2) && !is(fusions().also_into_fragments, 2)) return;
-  p.end.next = fold(fragments_of(*norm, 2, 1 - set_), norm->out);
-  together_ = 3;
+  p.end.next = fold_norm(add.out);
 }
 
 /// The second product and the gated activation.
-void Executor::gate_in(const backend::MatMul& op, const backend::GatedActivation& gate, MatMulQuantParams& p) noexcept {
-  const MatMulTarget other = target_of(*later<backend::MatMul>(1));
-  const bool first = gate.gate == op.out;
+void Executor::gate_in(backend::ValueId first_out, const MatMulTarget& other, const backend::GatedActivation& gate,
+                       MatMulQuantParams& p) noexcept {
+  const bool first = gate.gate == first_out;
   p.targets[1] = first ? other : p.targets[0];
   if (!first) p.targets[0] = other;
   p.targets[0].out = data(gate.out);
@@ -190,9 +251,6 @@ void Executor::gate_in(const backend::MatMul& op, const backend::GatedActivation
   p.end.gated = true;
   p.end.gate = gate_of(gate);
   together_ = 3;
-  if (folds(gate.out) && is(fusions().before_product, 2)) {
-    p.end.next = fold(fragments_of(gate.out, 1 - set_), gate.out);
-  }
 }
 
 /// Products that follow and read the same fragments.
@@ -202,7 +260,7 @@ void Executor::join(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
     if (next == nullptr || next->in != op.in || weight(next->weight).type != p.type) break;
     if (program_.placed(next->weight).form != WeightForm::fragments) break;
     if (is(fusions().adds_next, p.count) || is(fusions().gates_next, p.count)) break;
-    p.targets[p.count++] = target_of(*next);
+    p.targets[p.count++] = target_of(next->weight, next->bias, next->out);
   }
   together_ = p.count;
 }
@@ -367,10 +425,13 @@ cudaError_t Executor::run_one(const backend::MoeRoute& op) noexcept {
                                                      : RouteGating::softmax_selected;
   p.normalize = op.normalize;
   p.scale = op.scale;
+  p.sorted = sorted_of(p.rows, op.used, op.experts);
+  p.arrivals = arrivals();
   return launch(p, stream());
 }
 
 cudaError_t Executor::run_one(const backend::MoeMatMul& op) noexcept {
+  if (program_.placed(op.weight).form == WeightForm::fragments) return product_of_experts(op);
   const backend::Weight& w = weight(op.weight);
   MatMulPlainParams p;
   p.weight = program_.file_bytes(op.weight);
@@ -396,6 +457,14 @@ cudaError_t Executor::run_one(const backend::MoeCombine& op) noexcept {
   p.rows = rows(op.in);
   p.used = op.used;
   p.width = width(op.out);
+  p.arrivals = arrivals();
+  const auto* add = later<backend::Add>(1);
+  if (add != nullptr && is(fusions().adds_next)) {
+    p.residual = data(add->a == op.out ? add->b : add->a);
+    p.out = data(add->out);
+    together_ = 2;
+    p.next = fold_norm(add->out);
+  }
   return launch(p, stream());
 }
 

@@ -7,6 +7,7 @@
 #include "graph/op_io.h"
 #include "host/errors.h"
 #include "host/repack.h"
+#include "kernels/experts.h"
 #include "quant/type_table.h"
 
 namespace llminfer::cuda {
@@ -24,10 +25,12 @@ std::vector<Uses> uses_of(const backend::Graph& graph) {
   std::vector<Uses> uses(graph.weights.size());
   for (const backend::Op& op : graph.ops) {
     const auto* product = std::get_if<backend::MatMul>(&op);
+    const auto* experts = std::get_if<backend::MoeMatMul>(&op);
     for (const backend::WeightId id : graph::io_of(op).weights) {
       if (id == backend::none) continue;
       Uses& u = uses[static_cast<std::size_t>(id)];
-      const bool matrix = product != nullptr && id == product->weight;
+      const bool matrix =
+          (product != nullptr && id == product->weight) || (experts != nullptr && id == experts->weight);
       u.matmul = u.matmul || matrix;
       u.other = u.other || !matrix;
     }
@@ -78,12 +81,15 @@ class Loader {
     const backend::Weight& w = graph_.weights[static_cast<std::size_t>(id)];
     const FragmentLayout layout = fragment_layout(w.type, w.rows, w.columns);
     const auto group_rows = static_cast<std::int64_t>(std::max<std::uint64_t>(1, piece / (64 * placed.row_bytes)) * 64);
-    for (std::int64_t r = 0; r < w.rows; r += group_rows) {
-      const std::int64_t n = std::min(group_rows, w.rows - r);
-      read(id, r, n, placed.row_bytes);
-      groups_.assign(static_cast<std::size_t>((n + 63) / 64 * layout.group_bytes), std::byte{0});
-      repack_rows(layout, rows_, n, groups_);
-      upload(placed.offset + static_cast<std::uint64_t>(r / 64 * layout.group_bytes), groups_.data(), groups_.size());
+    for (std::int64_t expert = 0; expert < w.experts; ++expert) {
+      const std::uint64_t offset = placed.offset + static_cast<std::uint64_t>(expert * layout.bytes);
+      for (std::int64_t r = 0; r < w.rows; r += group_rows) {
+        const std::int64_t n = std::min(group_rows, w.rows - r);
+        read(id, expert * w.rows + r, n, placed.row_bytes);
+        groups_.assign(static_cast<std::size_t>((n + 63) / 64 * layout.group_bytes), std::byte{0});
+        repack_rows(layout, rows_, n, groups_);
+        upload(offset + static_cast<std::uint64_t>(r / 64 * layout.group_bytes), groups_.data(), groups_.size());
+      }
     }
   }
 
@@ -114,9 +120,11 @@ WeightPlan plan_weights(const backend::Graph& graph) {
     const std::uint64_t file_bytes =
         core::mul_or_fail(rows, p.row_bytes, "bytes of a weight", ErrorCode::out_of_memory);
     p.bytes = file_bytes;
-    if (uses[id].matmul && w.experts == 1 && has_fragments(w.type) && w.columns % 32 == 0) {
+    const bool few = w.experts <= most_experts_sorted;
+    if (uses[id].matmul && few && has_fragments(w.type) && w.columns % 32 == 0) {
       p.form = WeightForm::fragments;
-      p.bytes = static_cast<std::uint64_t>(fragment_layout(w.type, w.rows, w.columns).bytes);
+      p.bytes = core::mul_or_fail(static_cast<std::uint64_t>(fragment_layout(w.type, w.rows, w.columns).bytes),
+                                  static_cast<std::uint64_t>(w.experts), "bytes of a weight", ErrorCode::out_of_memory);
     }
     p.offset = place(p.bytes);
     if (p.form == WeightForm::fragments && uses[id].other) p.copy = place(file_bytes);

@@ -29,7 +29,8 @@ struct WeightPlan {
   std::uint64_t bytes = 0;
 };
 
-/// Which weights are only read by matmul become fragments where there is a kernel for their type.
+/// Which weights are only read by products, of all rows or of experts, become fragments where there is a kernel for
+/// their type.
 WeightPlan plan_weights(const backend::Graph& graph);
 
 /// Reads, repacks and uploads everything. Throws what the reader returns, cancelled, out_of_memory, device_lost.

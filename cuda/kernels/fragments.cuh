@@ -28,6 +28,14 @@ __device__ inline const float* fragments_row(const FragmentsParams& p, int row) 
   return p.in + from * p.columns;
 }
 
+__device__ inline int rows_there(const FragmentsParams& p, int tile) {
+  int rows = min(8, p.rows - 8 * tile);
+  if (p.rows_wanted == nullptr) return rows;
+#pragma unroll 1
+  while (rows > 0 && p.rows_wanted[8 * tile + rows - 1] < 0) --rows;
+  return rows;
+}
+
 /// Sum of squares and largest value (of in * weight) of a slice of a row.
 __device__ inline void measure_slice(const FragmentsParams& p, int row, int slice, int lane, float& squares,
                                      float& largest) {
@@ -67,7 +75,8 @@ __device__ inline void finish_measures(const FragmentsParams& p, int tile, int r
 template <int Warps>
 __device__ void make_fragments(const FragmentsParams& p, int tile, FragmentsRoom& room) {
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int first = 8 * tile, rows = min(8, p.rows - first);
+  const int first = 8 * tile, rows = rows_there(p, tile);
+  if (rows <= 0) return;
 #pragma unroll 1
   for (int unit = warp; unit < rows * fragment_slices; unit += Warps) {
     const int row = unit / fragment_slices, slice = unit % fragment_slices;

@@ -12,7 +12,8 @@ namespace llminfer::cuda {
 /// 4 g + t has 16 bytes: row g at columns 2 t, 2 t + 8, 2 t + 16, 2 t + 24, two halves each.
 struct FragmentsParams {
   const float* in = nullptr;                  ///< [rows x columns]
-  const std::int32_t* rows_wanted = nullptr;  ///< [rows], row r is entry r of it; or null: r itself
+  const std::int32_t* rows_wanted = nullptr;  ///< [rows], row r is entry r of it, none if negative, at the end of a
+                                              ///< tile; or null: r itself
   std::uint16_t* fragments = nullptr;         ///< [tiles x blocks x 32 x 8], zero where there is no column
   float* scales = nullptr;                    ///< [tiles x 8]
   float* block_sums = nullptr;                ///< see block_sum_at and step_sum_at: of each block and of its halves

@@ -167,9 +167,9 @@ struct BatchSums {
     if (row >= p.rows || j >= target.columns_out) return;
     const float unit = upper == 0 ? Format::first : Format::second;
     if (!p.end.gated) {
-      store_result(p, target, row, j, sum(0) * unit);
+      store_result(p, target, plain_row(row), j, sum(0) * unit);
     } else {
-      store_gated(p, row, j, sum(0) * unit, sum(gated_ahead) * unit);
+      store_gated(p, plain_row(row), j, sum(0) * unit, sum(gated_ahead) * unit);
     }
   }
 };

@@ -313,20 +313,29 @@ __device__ inline std::int64_t group_at(const MatMulQuantParams& p, const BlockT
   return to + min(target.block * half + h % half, last) * group_bytes;
 }
 
+/// A row of results: of what row of activations it comes, where it goes, where biases of its expert begin.
+struct ResultRow {
+  int from, to;
+  std::int64_t bias;
+};
+__device__ inline ResultRow plain_row(int row) { return {row, row, 0}; }
+
 /// No product and sum is made one here, so that all kernels round alike.
-__device__ inline float result_of(const MatMulQuantParams& p, const MatMulTarget& w, int row, int j, float v) {
-  v = __fmul_rn(v, p.row_scales[row]);
-  if (w.bias != nullptr) v = __fadd_rn(v, w.bias[j]);
-  if (w.residual != nullptr) v = __fadd_rn(v, w.residual[static_cast<std::int64_t>(row) * w.columns_out + j]);
+__device__ inline float result_of(const MatMulQuantParams& p, const MatMulTarget& w, const ResultRow& row, int j,
+                                  float v) {
+  v = __fmul_rn(v, p.row_scales[row.from]);
+  if (w.bias != nullptr) v = __fadd_rn(v, w.bias[row.bias + j]);
+  if (w.residual != nullptr) v = __fadd_rn(v, w.residual[static_cast<std::int64_t>(row.to) * w.columns_out + j]);
   return v;
 }
-__device__ inline void store_result(const MatMulQuantParams& p, const MatMulTarget& w, int row, int j, float v) {
-  w.out[static_cast<std::int64_t>(row) * w.columns_out + j] = result_of(p, w, row, j, v);
+__device__ inline void store_result(const MatMulQuantParams& p, const MatMulTarget& w, const ResultRow& row, int j,
+                                    float v) {
+  w.out[static_cast<std::int64_t>(row.to) * w.columns_out + j] = result_of(p, w, row, j, v);
 }
 /// `v`: of the first target, `u`: of the second.
-__device__ inline void store_gated(const MatMulQuantParams& p, int row, int j, float v, float u) {
+__device__ inline void store_gated(const MatMulQuantParams& p, const ResultRow& row, int j, float v, float u) {
   const MatMulTarget& w = p.targets[0];
-  w.out[static_cast<std::int64_t>(row) * w.columns_out + j] =
+  w.out[static_cast<std::int64_t>(row.to) * w.columns_out + j] =
       apply_gate(p.end.gate, result_of(p, w, row, j, v), result_of(p, p.targets[1], row, j, u));
 }
 

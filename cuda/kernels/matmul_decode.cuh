@@ -13,13 +13,30 @@ namespace llminfer::cuda {
 template <int Groups, int Warps>
 using DecodeRoom = float[Warps][8][64 * Groups + 4];
 
+/// A tile of rows of activations.
+struct RowTile {
+  int number, rows;  ///< rows may be more than 8: of all tiles from this one on
+  int expert;
+
+  __device__ RowTile(const MatMulQuantParams& p, int n) : number(n), rows(p.rows - 8 * n), expert(0) {
+    if (p.tiles == nullptr) return;
+    rows = p.tiles[n].rows;
+    expert = p.tiles[n].expert;
+  }
+  __device__ ResultRow result(const MatMulQuantParams& p, int row) const {
+    const int at = 8 * number + row;
+    if (p.tiles == nullptr) return plain_row(at);
+    return {at, p.tile_rows[at], static_cast<std::int64_t>(expert) * p.targets[0].columns_out};
+  }
+};
+
 /// Whether the block has stored results.
 template <class Format, int Groups, int Warps>
 __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& target, const Sums<1> (&sum)[Groups],
-                             DecodeRoom<Groups, Warps>& room, int first_row) {
+                             DecodeRoom<Groups, Warps>& room, const RowTile& tile) {
   const int warp = static_cast<int>(threadIdx.x) / 32, g = static_cast<int>(threadIdx.x) % 32 / 4,
             t = static_cast<int>(threadIdx.x) % 4;
-  const int rows = min(8, p.rows - first_row);
+  const int rows = min(8, tile.rows);
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
     if (2 * t + e >= rows) continue;
@@ -51,12 +68,14 @@ __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& targ
     if (!gated) {
       each(width_log, [&](int row, int at) {
         const int j = target.block * width + at;
-        if (j < target.weight.columns_out) store_result(p, target.weight, first_row + row, j, sum(row, at));
+        if (j < target.weight.columns_out) store_result(p, target.weight, tile.result(p, row), j, sum(row, at));
       });
     } else {
       each(width_log - 1, [&](int row, int at) {
         const int j = target.block * (width / 2) + at;
-        if (j < target.weight.columns_out) store_gated(p, first_row + row, j, sum(row, at), sum(row, at + width / 2));
+        if (j < target.weight.columns_out) {
+          store_gated(p, tile.result(p, row), j, sum(row, at), sum(row, at + width / 2));
+        }
       });
     }
   };
@@ -106,9 +125,11 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
   const int g = static_cast<int>(threadIdx.x % 32 / 4), t = static_cast<int>(threadIdx.x % 4);
   const BlockTarget target = target_of(p, 64 * Groups, blockIdx.x);
   const int tile = static_cast<int>(blockIdx.y);
+  const RowTile row_tile(p, tile);
+  if (row_tile.rows == 0) return;
   const int first = warp + Warps * static_cast<int>(blockIdx.z);
   int step = Warps * static_cast<int>(gridDim.z);
-  int there = 8 * tile + g < p.rows ? 1 : 0, sums_there = 8 * tile + 2 * t < p.rows ? 1 : 0;
+  int there = g < row_tile.rows ? 1 : 0, sums_there = 2 * t < row_tile.rows ? 1 : 0;
   const std::int64_t group_bytes = p.chunks / Format::piece_chunks * static_cast<std::int64_t>(Format::piece_bytes);
   const std::int64_t first_group = group_at(p, target, Groups, 0, group_bytes);
   std::int64_t to_group[Groups];  // from the first
@@ -117,7 +138,8 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
     to_group[h] = h == 0 ? 0 : group_at(p, target, Groups, h, group_bytes) - first_group;
   }
   // The lane's levels; from there: scales of its rows, what is behind the piece.
-  const std::uint8_t* weight = target.weight.weight + first_group + Format::at(first) + 16 * lane;
+  const std::uint8_t* weight =
+      target.weight.weight + row_tile.expert * p.expert_bytes + first_group + Format::at(first) + 16 * lane;
   int to_scales = Format::Levels::bytes + 16 * (g - lane);
   int to_tail = (Format::piece_chunks - warp % Format::piece_chunks) * Format::chunk_bytes + 16 * (g - lane);
   // Not to be found anew in each turn.
@@ -168,11 +190,11 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
     x += static_cast<std::int64_t>(step) * 64;
     sums += static_cast<std::int64_t>(step) * 2 * width;
   }
-  unsigned number = blockIdx.x, row_tile = blockIdx.y;
-  asm volatile("" : "+r"(number), "+r"(row_tile));  // found again, so that they take no registers before
-  const int first_tile = static_cast<int>(row_tile);
+  unsigned number = blockIdx.x, y = blockIdx.y;
+  asm volatile("" : "+r"(number), "+r"(y));  // found again, so that they take no registers before
+  const RowTile to_tile(p, static_cast<int>(y));
   const BlockTarget to = target_of(p, 64 * Groups, number);
-  if (decode_store<Format, Groups, Warps>(p, to, sum, room, 8 * first_tile)) make_next<Warps>(p, first_tile, 1, room);
+  if (decode_store<Format, Groups, Warps>(p, to, sum, room, to_tile)) make_next<Warps>(p, to_tile.number, 1, room);
 }
 
 template <class Format, int Groups>
@@ -188,7 +210,7 @@ void launch_decode(const MatMulQuantParams& p, cudaStream_t stream) {
   constexpr int few = Format::wide ? 2 : 1;
   // With more rows activations are what is read most: more rows of weights share them.
   constexpr int many = Format::Levels::bytes == 1024 ? 4 : 2;
-  if (p.rows <= 4) {
+  if ((p.tiles == nullptr ? p.rows : p.most_tile_rows) <= 4) {
     if (p.end.gated) return launch_decode_of<Format, 2>(p, stream);  // one of each target
     launch_decode_of<Format, few>(p, stream);
   } else {

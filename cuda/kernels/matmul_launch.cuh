@@ -8,7 +8,7 @@ namespace llminfer::cuda {
 
 template <class Format>
 cudaError_t launch_matmul(const MatMulQuantParams& p, cudaStream_t stream) {
-  if (p.rows > 8) return launch_batch<Format>(p, stream);
+  if (p.rows > 8 && p.tiles == nullptr) return launch_batch<Format>(p, stream);
   launch_decode<Format>(p, stream);
   return cudaGetLastError();
 }

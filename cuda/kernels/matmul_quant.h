@@ -6,6 +6,7 @@
 #include <llminfer/weight_type.hpp>
 
 #include "kernels/elementwise.h"
+#include "kernels/experts.h"
 #include "kernels/fragments.h"
 
 namespace llminfer::cuda {
@@ -40,9 +41,16 @@ struct MatMulEnd {
 
 /// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j] + residual[r][j], for up to three weights of one type that read
 /// the same rows.
+///
+/// With experts the rows are those of all tiles, eight each: every target has a weight and a bias for each expert, one
+/// behind the other, and results go where ExpertTiles::rows says.
 struct MatMulQuantParams {
   MatMulTarget targets[matmul_max_targets];
   MatMulEnd end{};
+  const ExpertTile* tiles = nullptr;        ///< [rows / 8], or null: no experts
+  const std::int32_t* tile_rows = nullptr;  ///< [rows]: ExpertTiles::rows
+  std::int64_t expert_bytes = 0;            ///< of a weight of one expert
+  std::int32_t most_tile_rows = 8;          ///< no tile has more
   const std::uint16_t* fragments = nullptr;
   const std::uint16_t* rest = nullptr;  ///< FragmentsParams::rest: of F16 and BF16 weights
   const float* row_scales = nullptr;    ///< of the activations

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "experts_problem.h"
 #include "matmul_problem.h"
 
 namespace ptxsim::tests {
@@ -44,6 +45,25 @@ Cost cost_of(WeightType type, int rows) {
   return c;
 }
 
+/// Of `tokens` tokens that choose eight of sixteen experts each.
+Cost cost_of_experts(WeightType type, int tokens) {
+  const ExpertsProblem p({type, tokens, 8, 16, 2048, 128});
+  SimulatedDevice& device = simulated_device();
+  device.record_launches = true;
+  device.launches.clear();
+  p.run(false);
+  device.record_launches = false;
+  REQUIRE(device.launches.size() == 2);
+  Cost c;
+  c.counters = device.launches[1].counters;
+  c.weight_bytes = p.chosen_bytes();
+  c.weights = 2048.0 * 128 * p.chosen();
+  no_findings();
+  return c;
+}
+
+constexpr WeightType expert_types[] = {WeightType::q4_k, WeightType::q8_0, WeightType::mxfp4};
+
 Json numbers_of(const Counters& c) {
   return {{"lane_instructions", c.lane_instructions},
           {"global_sectors", c.global_sectors},
@@ -59,6 +79,12 @@ Json all_numbers() {
   for (const WeightType type : types) {
     for (const int rows : {1, 8, 16}) {
       all[std::string(describe(type).name) + " x " + std::to_string(rows)] = numbers_of(cost_of(type, rows).counters);
+    }
+  }
+  for (const WeightType type : expert_types) {
+    for (const int tokens : {1, 8}) {
+      const std::string name = std::string(describe(type).name) + " experts x " + std::to_string(tokens);
+      all[name] = numbers_of(cost_of_experts(type, tokens).counters);
     }
   }
   return all;
@@ -103,6 +129,22 @@ TEST_CASE("bounds of what a product moves and costs") {
       // PTX has about 1.25 times the instructions of machine code: these are 2 and 3 of it, and the end of the kernel.
       const bool plain = type == WeightType::q4_0 || type == WeightType::q8_0;
       CHECK(static_cast<double>(cost.counters.lane_instructions) / cost.weights < (plain ? 2.5 : 3.75));
+    }
+  }
+}
+
+TEST_CASE("bounds of what a product of experts moves and costs") {
+  for (const WeightType type : expert_types) {
+    for (const int tokens : {1, 8}) {
+      INFO(describe(type).name << " x " << tokens);
+      const Cost cost = cost_of_experts(type, tokens);
+      // Weights of chosen experts are read once, those of others not.
+      CHECK(32.0 * static_cast<double>(cost.counters.global_sectors) <= (tokens == 1 ? 1.3 : 1.5) * cost.weight_bytes);
+      CHECK(cost.counters.mma <= 1.3 * cost.weights / 256);
+      CHECK(static_cast<double>(cost.counters.shared_wavefronts) <=
+            1.05 * static_cast<double>(cost.counters.shared_ideal));
+      CHECK(static_cast<double>(cost.counters.lane_instructions) / cost.weights <
+            (type == WeightType::q8_0 ? 2.5 : 3.75));
     }
   }
 }

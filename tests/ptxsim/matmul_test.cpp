@@ -1,5 +1,6 @@
 // The quantized product on tensor cores: against float64 on the same weights, against its plain sibling, and the same
 // bits in every order of the simulator.
+#include "experts_problem.h"
 #include "matmul_problem.h"
 
 namespace ptxsim::tests {
@@ -73,6 +74,28 @@ TEST_CASE("blocks that share rows of weights give the same bits in every mode") 
       simulated_device().record_launches = false;
       simulated_device().options = {};
       CHECK(p.error_of(first) < 1e-3);
+      no_findings();
+    }
+  }
+}
+
+TEST_CASE("products of experts are right, and the same in every mode") {
+  for (const WeightType type : types) {
+    // Experts without tokens, with more than eight, and with all; shared rows of weights.
+    for (const ExpertsShape& s :
+         {ExpertsShape{type, 2, 3, 8, 96, 33}, {type, 21, 2, 3, 64, 70}, {type, 3, 2, 5, 2304, 20}}) {
+      if (s.columns_in == 2304 && type != WeightType::q4_k && type != WeightType::mxfp4) continue;
+      INFO(describe(type).name << " " << s.tokens << " tokens, " << s.used << " of " << s.experts);
+      const ExpertsProblem p({type, s.tokens, s.used, s.experts, rounded(type, s.columns_in), s.columns_out});
+      std::vector<float> first;
+      for (const Options& options : all_modes()) {
+        simulated_device().options = options;
+        const std::vector<float> out = p.run(s.columns_in == 2304);
+        if (first.empty()) first = out;
+        CHECK(out == first);
+      }
+      simulated_device().options = {};
+      CHECK(p.error_of(first) < (type == WeightType::f16 || type == WeightType::bf16 ? 2e-5 : 1e-3));
       no_findings();
     }
   }

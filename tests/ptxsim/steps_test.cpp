@@ -18,22 +18,56 @@ using backend::ValueId;
 
 constexpr std::int32_t width = 128, head = 64, kv_width = 64, layers = 2, vocabulary = 80, sequences = 9;
 
-ValueId product(op_cases::CaseBuilder& b, ValueId in, std::int32_t out) {
+/// What a decoder differs in.
+struct Kind {
+  WeightType values = WeightType::q4_0;  ///< of the weight that makes them
+  bool experts = false;
+};
+
+ValueId product(op_cases::CaseBuilder& b, ValueId in, std::int32_t out, WeightType type = WeightType::q4_0) {
   const std::int32_t columns = b.width(in);
-  return b.add(backend::MatMul{in, b.weight(WeightType::q4_0, columns, out, 1, 1.0 / std::sqrt(columns)), none, none},
-               in, out);
+  return b.add(backend::MatMul{in, b.weight(type, columns, out, 1, 1.0 / std::sqrt(columns)), none, none}, in, out);
 }
 ValueId norm(op_cases::CaseBuilder& b, ValueId in) {
   return b.add(backend::RmsNorm{in, b.vector(width, 1.0, 0.2), none, width, 1e-5F}, in, width);
 }
 
-/// One layer: two query heads on one KV head, a gated feed-forward part.
-ValueId layer(op_cases::CaseBuilder& b, ValueId x, bool last) {
+/// Two of four experts.
+ValueId experts(op_cases::CaseBuilder& b, ValueId in) {
+  constexpr std::int32_t count = 4, used = 2, inner = 96;
+  backend::MoeRoute route;
+  route.in = product(b, in, count, WeightType::f32);
+  route.experts = count;
+  route.used = used;
+  route.normalize = true;
+  const ValueId chosen = b.add(route, in, 2 * used);
+  const auto each = [&](ValueId from, std::int32_t columns, std::int32_t out) {
+    const backend::WeightId w = b.weight(WeightType::q8_0, columns, out, count, 1.0 / std::sqrt(columns));
+    return b.add(backend::MoeMatMul{from, chosen, w, none, none, used}, in, used * out);
+  };
+  backend::GatedActivation act;
+  act.gate = each(in, width, inner);
+  act.up = each(in, width, inner);
+  const ValueId down = each(b.add(act, in, used * inner), inner, width);
+  return b.add(backend::MoeCombine{down, chosen, none, used}, in, width);
+}
+
+/// A gated feed-forward part.
+ValueId dense(op_cases::CaseBuilder& b, ValueId in) {
+  backend::GatedActivation act;
+  act.gate = product(b, in, 2 * width);
+  act.up = product(b, in, 2 * width);
+  return product(b, b.add(act, act.gate, 2 * width), width);
+}
+
+/// One layer: two query heads on one KV head, a feed-forward part.
+ValueId layer(op_cases::CaseBuilder& b, ValueId x, bool last, const Kind& kind) {
   const ValueId h = norm(b, x);
   const auto rope = [&](ValueId in, std::int32_t heads) {
     return b.add(backend::Rope{in, none, 0, heads, head, backend::RopePairing::half}, in, b.width(in));
   };
-  const ValueId queries = product(b, h, width), keys = product(b, h, kv_width), v = product(b, h, kv_width);
+  const ValueId queries = product(b, h, width), keys = product(b, h, kv_width),
+                v = product(b, h, kv_width, kind.values);
   const ValueId q = rope(queries, 2), k = rope(keys, 1);
   backend::PagedAttention attention;
   attention.slot = b.state(0, 1, head, head);
@@ -48,14 +82,10 @@ ValueId layer(op_cases::CaseBuilder& b, ValueId x, bool last) {
   }
   x = b.add(backend::Add{x, product(b, a, width), none}, x, width);
   const ValueId f = norm(b, x);
-  backend::GatedActivation act;
-  act.gate = product(b, f, 2 * width);
-  act.up = product(b, f, 2 * width);
-  const ValueId down = product(b, b.add(act, act.gate, 2 * width), width);
-  return b.add(backend::Add{x, down, none}, x, width);
+  return b.add(backend::Add{x, kind.experts ? experts(b, f) : dense(b, f), none}, x, width);
 }
 
-op_cases::OpCase decoder() {
+op_cases::OpCase decoder(const Kind& kind) {
   op_cases::CaseBuilder b("steps");
   b.graph().vocabulary = vocabulary;
   backend::Embed embed;
@@ -67,7 +97,7 @@ op_cases::OpCase decoder() {
     table.inverse_frequency.push_back(std::pow(10000.0F, -2.0F * static_cast<float>(i) / head));
   b.graph().rope_tables.push_back(table);
   ValueId x = embed.out;
-  for (int l = 0; l < layers; ++l) x = layer(b, x, l + 1 == layers);
+  for (int l = 0; l < layers; ++l) x = layer(b, x, l + 1 == layers, kind);
   const ValueId last = norm(b, x);
   b.graph().hidden = last;
   b.graph().context = 320;
@@ -169,13 +199,13 @@ class Run {
 };
 
 struct Device {
-  Device() {
+  explicit Device(const Kind& kind = {}) : the_case(decoder(kind)) {
     backend::CompileOptions options;
     options.limits = {36, sequences, sequences};
     program = backend->compile(the_case.graph, Weights(the_case), options).value();
   }
   std::shared_ptr<backend::Backend> backend = cuda::make_cuda_backend(0);
-  op_cases::OpCase the_case = decoder();
+  op_cases::OpCase the_case;
   std::shared_ptr<const backend::Program> program;
 };
 
@@ -215,12 +245,13 @@ TEST_CASE("a replayed step costs one graph launch, one wait and no allocation") 
   // A layer: queries with keys and values, rotations with the cache, attention, output; gate with up, down. What they
   // make becomes fragments by the way. Then: embedding, fragments of the first norm, two rows gathered, the head.
   constexpr std::uint64_t whole = 6 * layers + 5, headless = whole - 1;
-  struct Kind {
+  struct Wanted {
     backend::OutputKind kind;
     std::uint64_t launches;
   };
-  for (const Kind& k : {Kind{backend::OutputKind::logits, whole}, Kind{backend::OutputKind::hidden, headless},
-                        Kind{backend::OutputKind::arg_max, whole + 1}, Kind{backend::OutputKind::top_k, whole + 1}}) {
+  for (const Wanted& k :
+       {Wanted{backend::OutputKind::logits, whole}, Wanted{backend::OutputKind::hidden, headless},
+        Wanted{backend::OutputKind::arg_max, whole + 1}, Wanted{backend::OutputKind::top_k, whole + 1}}) {
     Run run(*d.program);
     run.step(sequences, 2, nullptr);
     for (const std::int32_t bucket : {1, 2, 4, 8, 9}) {
@@ -235,6 +266,31 @@ TEST_CASE("a replayed step costs one graph launch, one wait and no allocation") 
       CHECK(after.allocations == before.allocations);
       CHECK(after.copies - before.copies == 2);
       CHECK(after.launches - before.launches == k.launches);
+    }
+  }
+  no_findings();
+}
+
+TEST_CASE("launches of layers with weights of two types, and with experts") {
+  struct Layers {
+    const char* name;
+    Kind kind;
+    std::uint64_t launches;  // of a layer
+  };
+  // Experts: router, choice, tokens in the order of experts, gate with up, down, combination.
+  for (const Layers& l :
+       {Layers{"values of another type", {WeightType::q8_0}, 7}, {"experts", {WeightType::q4_0, true}, 10}}) {
+    INFO(l.name);
+    const Device d(l.kind);
+    Run recorded(*d.program), single(*d.program);
+    Watch watch;
+    CHECK(recorded.step(sequences, 4, nullptr) == single.step(sequences, 4, &watch));
+    for (const std::int32_t n : {1, 4, 9}) {
+      for (int i = 0; i < 2; ++i) CHECK(recorded.step(n, 1, nullptr) == single.step(n, 1, &watch));
+      const std::vector<float> expected = single.step(n, 1, &watch);
+      const CallCounts before = simulated_device().calls;
+      CHECK(recorded.step(n, 1, nullptr) == expected);
+      CHECK(simulated_device().calls.launches - before.launches == l.launches * layers + 5);
     }
   }
   no_findings();
