@@ -110,8 +110,8 @@ class HeadRunFinder {
 
 std::int32_t HeadRun::Part::unit() const noexcept {
   if (head == 0) return panel_rows;
-  const std::int32_t both = std::lcm(head, panel_rows);
-  return width % both == 0 ? both : width;
+  const std::int64_t both = std::lcm(std::int64_t{head}, std::int64_t{panel_rows});
+  return width % both == 0 ? static_cast<std::int32_t>(both) : width;
 }
 
 HeadRun find_head_run(const backend::Graph& graph, std::int32_t first) noexcept {

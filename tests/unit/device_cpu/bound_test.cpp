@@ -3,8 +3,10 @@
 //
 // y = sum over blocks b of 32 of w_b . x_b is computed as the sum of w_b . (d q)_b, q whole numbers, u = 2^-24:
 //   rounding to q   q rounds x / d0, d0 = max |x_b| / 127, so that |x_b - d0 q| <= sqrt(32) d0 / 2 (as vectors); d fits
-//                   best, so that |x_b - d q| is no longer. By Cauchy and Schwarz a block's error is at most
-//                   |w_b| sqrt(32) d0 / 2. Where max |x_b| < 1e-30, q = 0 and it is at most |w_b| |x_b|.
+//                   best, so that |x_b - d q| is no longer. Other q are taken if their |x_b - d q| is smaller, by sums
+//                   in float that are off by less than 20 u of |x_b|^2 each. By Cauchy and Schwarz a block's error is
+//                   at most |w_b| sqrt(32 d0^2 / 4 + 40 u |x_b|^2). Where max |x_b| < 1e-30, q = 0 and it is at most
+//                   |w_b| |x_b|.
 //   d itself        is computed in float: some 30 roundings, so (d q) is off by 1e-5 |x_b| at most.
 //   the sum         whole-number sums are exact; a term is rounded at most twice before its fma and once in each fma
 //                   after it: N terms t, (N + 2) u sum |t|. Formats with minima have two terms a block.
@@ -127,7 +129,8 @@ double worst_share(Case& c, const std::vector<float>& w, const std::vector<float
         if (terms == nullptr) continue;
         weights = std::sqrt(weights);
         inputs = std::sqrt(inputs);
-        bound += weights * (top < 1.001e-30 ? inputs : std::sqrt(32.0) * top / 254 + 1e-5 * inputs);
+        const double rounded = std::sqrt(32.0 * top * top / (254 * 254) + 40 * unit * inputs * inputs);
+        bound += weights * (top < 1.001e-30 ? inputs : rounded + 1e-5 * inputs);
       }
       if (terms != nullptr) {
         const double n = static_cast<double>(columns / 32) * (terms->minima() ? 2 : 1);

@@ -31,6 +31,13 @@ static inline float sum(F8 a) {
   s = _mm_add_ps(s, _mm_movehl_ps(s, s));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
+static inline __m128 half_sum(F8 a) { return _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)); }
+static inline void sum_4(F8 a, F8 b, F8 c, F8 d, float* out) {
+  const __m128 s = half_sum(a), t = half_sum(b), u = half_sum(c), v = half_sum(d);
+  const __m128 st = _mm_add_ps(_mm_unpacklo_ps(s, t), _mm_unpackhi_ps(s, t));  // 0+2 of both, then 1+3
+  const __m128 uv = _mm_add_ps(_mm_unpacklo_ps(u, v), _mm_unpackhi_ps(u, v));
+  _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(st, uv), _mm_movehl_ps(uv, st)));
+}
 static inline float max_lane(F8 a) {
   __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
   s = _mm_max_ps(s, _mm_movehl_ps(s, s));

@@ -43,6 +43,12 @@ static inline float sum(F8 x) {
   const float32x2_t t = vadd_f32(vget_low_f32(s), vget_high_f32(s));
   return vget_lane_f32(t, 0) + vget_lane_f32(t, 1);
 }
+static inline void sum_4(F8 a, F8 b, F8 c, F8 d, float* out) {
+  out[0] = sum(a);
+  out[1] = sum(b);
+  out[2] = sum(c);
+  out[3] = sum(d);
+}
 static inline float max_lane(F8 x) {
   float s[4];
   vst1q_f32(s, max_4(x.a, x.b));

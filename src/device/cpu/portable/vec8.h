@@ -59,6 +59,13 @@ static inline float sum(const F8& a) {
   const float s0 = a.v[0] + a.v[4], s1 = a.v[1] + a.v[5], s2 = a.v[2] + a.v[6], s3 = a.v[3] + a.v[7];
   return (s0 + s2) + (s1 + s3);
 }
+/// The sums of four vectors.
+static inline void sum_4(const F8& a, const F8& b, const F8& c, const F8& d, float* out) {
+  out[0] = sum(a);
+  out[1] = sum(b);
+  out[2] = sum(c);
+  out[3] = sum(d);
+}
 /// Same tree as sum, with max.
 static inline float max_lane(const F8& a) {
   float s[4];
