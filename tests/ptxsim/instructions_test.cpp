@@ -172,4 +172,36 @@ TEST_CASE("comments end where they say, and none begins in a name") {
   CHECK(parse_module(".file 1 \"open").kernels.empty());
 }
 
+TEST_CASE("mbarriers") {
+  // One for the arrivals of a warp; the second phase misses one of them, and 16 bytes.
+  const std::string begin =
+      ".shared .align 8 .b8 object[8];\n"
+      "mov.u32 %r2, object; setp.eq.u32 %p1, %r1, 0; setp.ne.u32 %p2, %r1, 0;\n"
+      "@%p1 mbarrier.init.shared.b64 [%r2], 32; bar.warp.sync 0xffffffff;\n"
+      "mbarrier.arrive.shared.b64 %rd4, [%r2];\n";
+  const std::string second = "@%p2 mbarrier.arrive.shared.b64 %rd4, [%r2];\n";
+  const auto outcome = [](const std::string& wait) { return wait + " selp.u32 %d, 1, 0, %p3;"; };
+  CHECK(one(begin + outcome("mbarrier.test_wait.shared.b64 %p3, [%r2], %rd4;"), 0) == 1);
+  CHECK(one(begin + outcome("mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0;"), 0) == 1);
+  CHECK(one(begin + outcome("mbarrier.test_wait.parity.shared::cta.b64 %p3, [%r2], 1;"), 0) == 0);
+  CHECK(one(begin + second + outcome("mbarrier.test_wait.parity.shared.b64 %p3, [%r2], 1;"), 0) == 0);
+  CHECK(one(begin + second + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 16;\n" +
+                outcome("mbarrier.test_wait.parity.shared.b64 %p3, [%r2], 1;"),
+            0) == 0);
+  CHECK(one(begin + second + "@%p1 mbarrier.arrive.shared.b64 _, [%r2];\n" +
+                outcome("mbarrier.test_wait.parity.shared.b64 %p3, [%r2], 1;"),
+            0) == 1);
+}
+
+TEST_CASE("bulk copies") {
+  CHECK(run(".shared .align 16 .b8 place[128]; .shared .align 8 .b8 object[8];\n"
+            "mov.u32 %r2, object; mov.u32 %r3, place; mov.u32 %r4, 128; setp.eq.u32 %p1, %r1, 0;\n"
+            "@%p1 mbarrier.init.shared.b64 [%r2], 1; bar.warp.sync 0xffffffff;\n"
+            "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 128;\n"
+            "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd2], %r4, [%r2];\n"
+            "again: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra again;\n"
+            "shl.b32 %r5, %r1, 2; add.u32 %r5, %r5, %r3; ld.shared.u32 %d, [%r5];",
+            {5, 6, 7})[2] == 7);
+}
+
 }  // namespace ptxsim::tests

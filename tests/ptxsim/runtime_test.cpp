@@ -67,6 +67,19 @@ void test_graph(const Arrays& a) {
   cudaStreamDestroy(stream);
 }
 
+void test_early_launch(const Arrays& a) {
+  auto& findings = ptxsim::simulated_device().findings;
+  launch_scale(a.y, a.x, 1, Arrays::n, nullptr);
+  expect(launch_twice_early(a.y, Arrays::n, true, nullptr) == cudaSuccess, "an early launch");
+  expect(findings.empty(), "it waits");
+  expect(download(a.y, 2)[1] == 2, "values of an early launch");
+  launch_twice_early(a.y, Arrays::n, false, nullptr);
+  expect(findings.empty(), "behind a copy nothing is early");
+  launch_twice_early(a.y, Arrays::n, false, nullptr);
+  expect(findings.size() == 2 && findings[0].check == ptxsim::Check::grid_order, "an early launch that does not wait");
+  findings.clear();
+}
+
 void test_allocation_failure() {
   ptxsim::simulated_device().fail_allocation = 1;
   void* p = nullptr;
@@ -94,6 +107,7 @@ int main() {
   test_launch(arrays);
   test_dynamic_shared(arrays);
   test_graph(arrays);
+  test_early_launch(arrays);
   test_allocation_failure();
   test_fault(arrays);
   std::printf("%d failures\n", failures);

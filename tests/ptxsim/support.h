@@ -41,6 +41,14 @@ T* upload(DeviceMemory& memory, const std::vector<T>& init) {
   return p;
 }
 
+/// What was loaded by way of the pointer at `offset` of the kernel's first parameter; null where nothing was.
+inline const ArgumentCounts* argument(const Counters& c, std::size_t offset) {
+  for (const ArgumentCounts& a : c.arguments) {
+    if (a.parameter == offset && a.requests != 0) return &a;
+  }
+  return nullptr;
+}
+
 /// Three orders times two ways of asynchronous copies.
 inline std::vector<Options> all_modes() {
   std::vector<Options> out;

@@ -109,15 +109,38 @@ struct Sectors {
 
 void count_global(Warp& w, const Instruction& i, const Access& a, const Sectors& sectors) {
   LaunchState& launch = w.block().launch();
-  for (int n = 0; n < sectors.count; ++n) launch.tracker.count_sector(sectors.number[n]);
+  std::uint64_t first = 0;
+  for (int n = 0; n < sectors.count; ++n) first += launch.tracker.count_sector(sectors.number[n]) ? 1 : 0;
   AccessCounts& c = launch.accesses[launch.index_of(i)];
   ++c.requests;
   c.lane_bytes += std::uint64_t{a.bytes} * static_cast<std::uint64_t>(__builtin_popcount(a.mask));
   c.sectors += static_cast<std::uint64_t>(sectors.count);
+  if (a.kind != AccessKind::read) return;
+  ArgumentCounts* argument = launch.arguments.of(a.address[__builtin_ctz(a.mask)]);
+  if (argument == nullptr) return;
+  ++argument->requests;
+  argument->lane_bytes += std::uint64_t{a.bytes} * static_cast<std::uint64_t>(__builtin_popcount(a.mask));
+  argument->sectors += static_cast<std::uint64_t>(sectors.count);
+  argument->unique_sectors += first;
+  if (a.bytes == 16) argument->wide_sectors += static_cast<std::uint64_t>(sectors.count);
+}
+
+/// A launch that may begin before the one ahead of it is complete must wait before it touches what that one does.
+void check_grid_order(Warp& w, const Instruction& i, const Access& a, const Sectors& sectors) {
+  LaunchState& launch = w.block().launch();
+  if (!launch.options.early || w.waited_for_grid) return;
+  for (int n = 0; n < sectors.count; ++n) {
+    if (!launch.tracker.touched_before(sectors.number[n], a.kind != AccessKind::read)) continue;
+    launch.findings.add(Check::grid_order, i,
+                        who(w, static_cast<std::uint32_t>(__builtin_ctz(a.mask))) +
+                            ": the launch before may not be done with global " + hex(sectors.number[n] << 5));
+    return;
+  }
 }
 
 void check_global_races(Warp& w, const Instruction& i, const Access& a, const Sectors& sectors) {
   LaunchState& launch = w.block().launch();
+  check_grid_order(w, i, a, sectors);
   using Kind = GlobalTracker::Access;
   // Strong accesses are how blocks meet on purpose: they are treated as atomics.
   const Kind kind = a.strong || a.kind == AccessKind::atomic ? Kind::atomic
@@ -188,7 +211,7 @@ void check_access(Warp& w, const Instruction& i, const Access& a) {
   }
   const Options& options = w.block().launch().options;
   if (a.space == Space::shared) {
-    if (options.count_accesses) count_wavefronts(w, i, a);
+    if (options.count_accesses && a.counted) count_wavefronts(w, i, a);
     if (options.check_races && a.kind != AccessKind::atomic && !a.strong) check_shared(w, i, a);
     return;
   }

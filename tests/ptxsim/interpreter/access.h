@@ -19,6 +19,7 @@ struct Access {
   std::uint32_t bytes = 0;  ///< a lane
   Space space = Space::generic;
   AccessKind kind = AccessKind::read;
+  bool counted = true;  ///< in wavefronts, if it is shared memory's
   bool strong = false;  ///< volatile, relaxed, acquire, ...: meant to meet others
 };
 

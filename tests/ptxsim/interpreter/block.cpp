@@ -67,12 +67,17 @@ bool Block::try_release(Barrier& b) {
     for (const Warp& w : warps_) full = full && (w.alive() == 0 || (b.arrived >> w.index() & 1U) != 0);
   }
   if (!full) return false;
-  bool unfenced = false;
-  for (Warp& w : warps_) unfenced = unfenced || ((b.arrived >> w.index() & 1U) != 0 && w.unfenced);
+  bool unfenced = false, waited_for_grid = false;
+  for (const Warp& w : warps_) {
+    if ((b.arrived >> w.index() & 1U) == 0) continue;
+    unfenced = unfenced || w.unfenced;
+    waited_for_grid = waited_for_grid || w.waited_for_grid;
+  }
   for (Warp& w : warps_) {
     if ((b.arrived >> w.index() & 1U) != 0) {
       ++w.warp_time;
       w.unfenced = unfenced;
+      w.waited_for_grid = waited_for_grid;
     }
     if ((b.waiting >> w.index() & 1U) != 0 && w.state() == Warp::State::barrier) w.release();
   }

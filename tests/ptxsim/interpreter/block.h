@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interpreter/launch.h"
+#include "interpreter/mbarriers.h"
 #include "interpreter/shared_memory.h"
 #include "interpreter/warp.h"
 
@@ -24,6 +25,7 @@ class Block {
   Dim3 position() const noexcept { return position_; }
   std::uint32_t number() const noexcept { return number_; }  ///< in the grid, x fastest
   SharedMemory& shared() noexcept { return shared_; }
+  Mbarriers& mbarriers() noexcept { return mbarriers_; }
   /// A warp reached bar.sync, bar.arrive or their like. True: it has to wait.
   bool arrive(Warp& warp, const Instruction& i);
   /// "warp 3 at file.cu:12", for each warp that is not done.
@@ -45,6 +47,7 @@ class Block {
   Dim3 position_;
   std::uint32_t number_;
   SharedMemory shared_;
+  Mbarriers mbarriers_{shared_};
   std::vector<Warp> warps_;
   std::array<Barrier, 16> barriers_{};
   std::mt19937_64 random_;

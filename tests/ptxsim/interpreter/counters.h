@@ -18,6 +18,16 @@ struct AccessCounts {
   std::uint64_t ideal = 0;       ///< shared: wavefronts without conflicts
 };
 
+/// Of the global memory behind one pointer among the parameters: loads and copies.
+struct ArgumentCounts {
+  std::uint32_t parameter = 0;       ///< place in the parameters, bytes
+  std::uint64_t requests = 0;        ///< warp instructions
+  std::uint64_t lane_bytes = 0;      ///< bytes that lanes asked for
+  std::uint64_t sectors = 0;         ///< 32-byte sectors of the requests
+  std::uint64_t wide_sectors = 0;    ///< of these: by loads and copies of 16 bytes a lane
+  std::uint64_t unique_sectors = 0;  ///< that nothing in the launch had asked for before
+};
+
 /// Of one source line.
 struct LineCounts {
   std::string source{};
@@ -43,7 +53,8 @@ struct Counters {
   std::uint64_t flops = 0;  ///< of tensor cores and f32 arithmetic; an fma is two
   std::uint64_t atomics = 0;
   std::uint64_t barriers = 0;
-  std::vector<LineCounts> lines{};  ///< by falling lane_instructions; only where nvcc gave lines
+  std::vector<ArgumentCounts> arguments{};  ///< by their place in the parameters
+  std::vector<LineCounts> lines{};          ///< by falling lane_instructions; only where nvcc gave lines
 };
 
 }  // namespace ptxsim

@@ -14,9 +14,9 @@ void unsupported(Warp& warp, const Instruction& i, std::uint32_t) {
 }
 
 using Decode = bool (*)(const OpText&, Instruction&);
-constexpr Decode subjects[] = {decode_control, decode_move,       decode_memory,  decode_integer, decode_bits,
-                               decode_float,   decode_half,       decode_convert, decode_compare, decode_async,
-                               decode_atomic,  decode_collective, decode_matrix};
+constexpr Decode subjects[] = {decode_control, decode_move,     decode_memory,  decode_integer,    decode_bits,
+                               decode_float,   decode_half,     decode_convert, decode_compare,    decode_async,
+                               decode_bulk,    decode_mbarrier, decode_atomic,  decode_collective, decode_matrix};
 
 void push(Instruction& i, Operand o) {
   if (i.count >= i.operands.size()) throw ParseError("too many operands");

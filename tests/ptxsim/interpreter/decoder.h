@@ -46,6 +46,8 @@ bool decode_compare(const OpText& t, Instruction& i);
 bool decode_move(const OpText& t, Instruction& i);
 bool decode_memory(const OpText& t, Instruction& i);
 bool decode_async(const OpText& t, Instruction& i);
+bool decode_bulk(const OpText& t, Instruction& i);
+bool decode_mbarrier(const OpText& t, Instruction& i);
 bool decode_atomic(const OpText& t, Instruction& i);
 bool decode_collective(const OpText& t, Instruction& i);
 bool decode_matrix(const OpText& t, Instruction& i);

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 namespace ptxsim {
 
@@ -55,6 +56,12 @@ bool DeviceMemory::contains(std::uint64_t address, std::size_t bytes) const noex
   last_begin_ = it->first;
   last_end_ = it->second.end;
   return true;
+}
+
+DeviceMemory::Range DeviceMemory::range_of(std::uint64_t address) const noexcept {
+  const auto it = blocks_.upper_bound(address);
+  if (it == blocks_.begin() || address >= std::prev(it)->second.end) return {};
+  return {std::prev(it)->first, std::prev(it)->second.end};
 }
 
 }  // namespace ptxsim

@@ -26,6 +26,11 @@ class DeviceMemory {
 
   /// Whether [address, address + bytes) lies within one allocation.
   bool contains(std::uint64_t address, std::size_t bytes) const noexcept;
+  /// The allocation around an address; empty where there is none.
+  struct Range {
+    std::uint64_t begin = 0, end = 0;
+  };
+  Range range_of(std::uint64_t address) const noexcept;
   std::size_t used() const noexcept { return used_; }
   std::size_t limit() const noexcept { return limit_; }
   void set_limit(std::size_t bytes) noexcept { limit_ = bytes; }

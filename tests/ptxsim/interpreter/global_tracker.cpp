@@ -4,8 +4,9 @@
 
 namespace ptxsim {
 
-void GlobalTracker::start_launch() {
+void GlobalTracker::start_launch(bool early) {
   ++launch_;
+  early_ = early;
   unique_sectors_ = 0;
   known_.clear();
   released_.clear();
@@ -19,6 +20,7 @@ GlobalTracker::Page& GlobalTracker::page(std::uint64_t number) {
   std::unique_ptr<Page>& p = pages_[number];
   if (p == nullptr) p = std::make_unique<Page>();
   if (p->launch != launch_) {
+    keep_marks(*p);
     p->sectors.fill({});
     p->split.fill(0);
     p->seen.fill(0);
@@ -26,6 +28,27 @@ GlobalTracker::Page& GlobalTracker::page(std::uint64_t number) {
   }
   recent = {number, p.get()};
   return *p;
+}
+
+void GlobalTracker::keep_marks(Page& p) const {
+  p.written_before.fill(0);
+  p.touched_before.fill(0);
+  if (!early_ || p.launch + 1 != launch_) return;
+  for (std::size_t n = 0; n < sectors_of_page; ++n) {
+    const std::uint32_t bit = 1U << (n % 32);
+    const bool apart = (p.split[n / 32] & bit) != 0;
+    const Mark* marks = apart ? p.places->data() + n * places_of_sector : &p.sectors[n];
+    for (std::size_t m = 0; m < (apart ? places_of_sector : 1); ++m) {
+      if (marks[m].writer != 0) p.written_before[n / 32] |= bit;
+      if (marks[m].writer != 0 || marks[m].reader != 0) p.touched_before[n / 32] |= bit;
+    }
+  }
+}
+
+bool GlobalTracker::touched_before(std::uint64_t sector, bool any) {
+  const Page& p = page(sector / sectors_of_page);
+  const std::size_t n = sector % sectors_of_page;
+  return ((any ? p.touched_before : p.written_before)[n / 32] >> (n % 32) & 1U) != 0;
 }
 
 bool GlobalTracker::ordered(std::uint32_t block, std::uint32_t before) const {
@@ -72,11 +95,13 @@ bool GlobalTracker::access(std::uint32_t block, std::uint64_t sector, std::uint3
   return ok;
 }
 
-void GlobalTracker::count_sector(std::uint64_t sector) {
+bool GlobalTracker::count_sector(std::uint64_t sector) {
   std::uint32_t& word = page(sector / sectors_of_page).seen[sector % sectors_of_page / 32];
   const std::uint32_t bit = 1U << (sector % 32);
-  unique_sectors_ += (word & bit) == 0 ? 1 : 0;
+  const bool first = (word & bit) == 0;
+  unique_sectors_ += first ? 1 : 0;
   word |= bit;
+  return first;
 }
 
 void GlobalTracker::synchronise(std::uint32_t block, std::uint64_t address, bool fenced) {

@@ -16,13 +16,17 @@ namespace ptxsim {
 
 class GlobalTracker {
  public:
-  void start_launch();
+  /// `early`: it may begin before the last one is complete, whose marks are asked for.
+  void start_launch(bool early = false);
+  /// Whether the last launch wrote to the sector, or (`any`) touched it at all.
+  bool touched_before(std::uint64_t sector, bool any);
   std::uint64_t unique_sectors() const noexcept { return unique_sectors_; }
 
   enum class Access : std::uint8_t { read, write, atomic };
   /// Places are bits, the lowest the first. False: a race. `block` counts from 0.
   bool access(std::uint32_t block, std::uint64_t sector, std::uint32_t places, Access access);
-  void count_sector(std::uint64_t sector);
+  /// Whether it is the first time in this launch.
+  bool count_sector(std::uint64_t sector);
 
   /// An atomic of `block` on a place: it learns what was released there, and releases what it knows if `fenced`.
   void synchronise(std::uint32_t block, std::uint64_t address, bool fenced);
@@ -44,8 +48,11 @@ class GlobalTracker {
     std::unique_ptr<std::array<Mark, sectors_of_page * places_of_sector>> places{};
     Bits split{};  // sectors whose places have marks of their own
     Bits seen{};
+    Bits written_before{};  // by the last launch, if this one is early
+    Bits touched_before{};
   };
   Page& page(std::uint64_t number);
+  void keep_marks(Page& page) const;
   bool apply(Mark& mark, std::uint32_t block, Access access) const;
   bool ordered(std::uint32_t block, std::uint32_t before) const;
 
@@ -56,6 +63,7 @@ class GlobalTracker {
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
   std::array<Recent, 64> recent_{};
   std::uint64_t launch_ = 0;
+  bool early_ = false;
   std::uint64_t unique_sectors_ = 0;
   std::unordered_map<std::uint32_t, std::unordered_set<std::uint32_t>> known_;     // by block
   std::unordered_map<std::uint64_t, std::unordered_set<std::uint32_t>> released_;  // by address

@@ -114,6 +114,7 @@ Counters count(const LaunchState& state) {
   }
   out.unique_sectors = state.tracker.unique_sectors();
   out.barriers = state.barriers;
+  out.arguments = state.arguments.counts();
   if (state.options.count_accesses) count_lines(state, out);
   return out;
 }
@@ -127,13 +128,13 @@ void LaunchState::abort(Check check, const Instruction& at, std::string text) {
 
 LaunchResult launch(const Kernel& kernel, const LaunchConfig& config, std::span<const std::byte> parameters,
                     DeviceMemory& memory, GlobalTracker& tracker, const Options& options) {
-  LaunchState state{kernel, config, options, memory, tracker, Findings(kernel)};
+  LaunchState state{kernel, config, options, memory, tracker, Findings(kernel), Arguments(parameters, memory)};
   state.parameters.assign(parameters.begin(), parameters.end());
   state.parameters.resize(kernel.parameter_bytes + 16);
   state.warp_runs.resize(kernel.code.size());
   state.lane_runs.resize(kernel.code.size());
   state.accesses.resize(kernel.code.size());
-  tracker.start_launch();
+  tracker.start_launch(options.early);
   LaunchResult result;
   try {
     if (check_config(state)) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "interpreter/arguments.h"
 #include "interpreter/counters.h"
 #include "interpreter/device_memory.h"
 #include "interpreter/findings.h"
@@ -37,6 +38,7 @@ struct Options {
   AsyncMode async = AsyncMode::late;
   bool check_races = true;               ///< shared and global
   bool count_accesses = true;            ///< sectors, wavefronts, lines
+  bool early = false;                    ///< it may begin before the launch ahead of it is complete
   int resident_blocks = 4;               ///< blocks that make progress together: those that others may wait for
   std::uint64_t patience = 20'000'000;   ///< warp instructions of a block before another one gets its turn
   std::uint64_t limit = 20'000'000'000;  ///< warp instructions of a launch, then it is a deadlock
@@ -56,6 +58,7 @@ struct LaunchState {
   DeviceMemory& memory;
   GlobalTracker& tracker;
   Findings findings;
+  Arguments arguments;
   std::vector<std::byte> parameters{};
   std::vector<std::uint64_t> warp_runs{};  ///< per instruction
   std::vector<std::uint64_t> lane_runs{};

@@ -101,6 +101,7 @@ struct Instruction {
   std::int32_t target = -1;  ///< of a branch; index of a table
   std::int64_t offset = 0;   ///< added to the address
   std::int64_t offset2 = 0;  ///< of a second address
+  std::int64_t offset3 = 0;  ///< of a third one
   std::array<Operand, 16> operands{};
   SourcePlace at{};
   std::uint32_t text = 0;  ///< index into Kernel::texts

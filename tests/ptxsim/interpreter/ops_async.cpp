@@ -24,7 +24,8 @@ void copy(Warp& w, const Instruction& i, std::uint32_t mask) {
   to.mask = mask;
   to.bytes = static_cast<std::uint32_t>(i.mode);
   to.space = Space::shared;
-  to.kind = AccessKind::atomic;  // counted below by itself; races are told to shared memory as pending writes
+  to.kind = AccessKind::atomic;  // races are told to shared memory as pending writes
+  to.counted = false;
   gather_addresses(w, i, i.operands[0], i.offset, to);
   Access from;
   from.mask = mask;

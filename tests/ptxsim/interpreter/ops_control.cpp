@@ -9,6 +9,8 @@ void trap(Warp& w, const Instruction& i, std::uint32_t) {
   w.block().launch().abort(Check::unsupported, i, "the kernel trapped");
 }
 
+/// Launches run one after another; whether a program relies on that is checked (check_grid_order).
+void wait_for_grid(Warp& w, const Instruction&, std::uint32_t) { w.waited_for_grid = true; }
 void nothing(Warp&, const Instruction&, std::uint32_t) {}
 
 }  // namespace
@@ -36,9 +38,8 @@ bool decode_control(const OpText& t, Instruction& i) {
     i.run = &trap;
     return true;
   }
-  // What the previous kernel of the stream wrote is there: launches run one after another.
   if (t.name == "griddepcontrol") {
-    i.run = &nothing;
+    i.run = t.has("wait") ? &wait_for_grid : &nothing;
     return true;
   }
   const bool barrier = (t.name == "bar" || t.name == "barrier") && !t.has("warp");

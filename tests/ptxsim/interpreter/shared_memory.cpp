@@ -7,10 +7,10 @@ namespace ptxsim {
 
 SharedMemory::SharedMemory(std::uint32_t bytes, int warps)
     : size_(bytes),
-      warps_(static_cast<std::uint32_t>(warps)),
+      warps_(static_cast<std::uint32_t>(warps) + 1),
       bytes_(bytes + 16, std::byte{0xff}),
       cells_((bytes + 3) / 4 + 1),
-      known_(static_cast<std::size_t>(warps) * static_cast<std::size_t>(warps)) {}
+      known_(static_cast<std::size_t>(warps_) * warps_) {}
 
 SharedMemory::Result SharedMemory::read_cell(Cell& c, const Thread& t, std::uint8_t mask) const {
   Result result = Result::ok;
@@ -145,13 +145,51 @@ void SharedMemory::barrier(std::uint32_t warps) {
     for (std::uint32_t v = 0; v < warps_; ++v) all[v] = std::max(all[v], known_[w * warps_ + v]);
   }
   for (std::uint32_t v = 0; v < warps_; ++v) {
-    if ((warps >> v & 1U) != 0) all[v] = time_;
+    if ((std::uint64_t{warps} >> v & 1U) != 0) all[v] = time_;
   }
   for (std::uint32_t rest = warps; rest != 0; rest &= rest - 1) {
     const auto w = static_cast<std::uint32_t>(__builtin_ctz(rest));
     for (std::uint32_t v = 0; v < warps_; ++v) known_[w * warps_ + v] = std::max(known_[w * warps_ + v], all[v]);
   }
   ++time_;
+}
+
+void SharedMemory::merge(View& to, const View& from) {
+  to.resize(std::max(to.size(), from.size()));
+  for (std::size_t v = 0; v < from.size(); ++v) to[v] = std::max(to[v], from[v]);
+}
+
+void SharedMemory::release(std::uint32_t warp, View& view) {
+  const auto mine = known_.begin() + static_cast<std::ptrdiff_t>(std::size_t{warp} * warps_);
+  merge(view, View(mine, mine + static_cast<std::ptrdiff_t>(warps_)));
+  view[warp] = time_++;
+}
+
+void SharedMemory::acquire(std::uint32_t warp, const View& view) {
+  for (std::size_t v = 0; v < view.size(); ++v) {
+    std::uint32_t& known = known_[std::size_t{warp} * warps_ + v];
+    known = std::max(known, view[v]);
+  }
+}
+
+SharedMemory::Result SharedMemory::start_copy(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  return each(address, bytes, [&](std::uint32_t word, std::uint8_t) {
+    Cell* cells = &cells_[word];
+    const bool bytes_apart = cells->split;
+    if (bytes_apart) cells = split(word);
+    Result result = Result::ok;
+    for (int b = 0; b < (bytes_apart ? 4 : 1); ++b) {
+      result = std::max(result, write_cell(cells[b], t, bytes_apart ? 1 : 0xf, true));
+      cells[b].writer = static_cast<std::uint8_t>(warps_ - 1);
+    }
+    return result;
+  });
+}
+
+void SharedMemory::complete_copy(std::uint32_t address, std::uint32_t bytes, View& view) {
+  complete({warps_ - 1, 0, 0, 0}, address, bytes);
+  view.resize(warps_);
+  view[warps_ - 1] = time_++;
 }
 
 }  // namespace ptxsim

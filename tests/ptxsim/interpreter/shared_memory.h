@@ -33,6 +33,16 @@ class SharedMemory {
   /// The warps of the mask passed a barrier together.
   void barrier(std::uint32_t warps);
 
+  /// What somebody knows of what others did: a time for each of them.
+  using View = std::vector<std::uint32_t>;
+  static void merge(View& to, const View& from);
+  /// Adds all that a warp knows and did to `view`; takes it from there.
+  void release(std::uint32_t warp, View& view);
+  void acquire(std::uint32_t warp, const View& view);
+  /// A copy that no warp makes: asked for by a thread, over when `view` knows it.
+  Result start_copy(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+  void complete_copy(std::uint32_t address, std::uint32_t bytes, View& view);
+
  private:
   struct Cell {
     std::uint32_t write_time = 0;  // 0: not written
@@ -58,7 +68,7 @@ class SharedMemory {
   Result each(std::uint32_t address, std::uint32_t bytes, F f);
 
   std::uint32_t size_;
-  std::uint32_t warps_;
+  std::uint32_t warps_;  // and one more, who makes copies
   std::uint32_t time_ = 1;
   std::vector<std::byte> bytes_;
   std::vector<Cell> cells_;

@@ -195,6 +195,7 @@ std::uint64_t Warp::run(std::uint64_t budget) {
           return ran;
         }
       } else if (i.flow == Flow::yield) {
+        if (i.run != nullptr && mask != 0) i.run(*this, i, mask);
         place(active_, pc + 1);
         return ran;
       } else {

@@ -59,9 +59,10 @@ class Warp {
 
   std::vector<PendingCopy>& copies() noexcept { return copies_; }
   std::array<std::uint32_t, 32>& commits() noexcept { return commits_; }
-  std::uint32_t warp_time = 0;  ///< synchronisations of the warp so far
-  std::uint32_t serial = 0;     ///< instructions so far
-  bool unfenced = false;        ///< it, or one whose barrier it passed, wrote to global memory after its last fence
+  std::uint32_t warp_time = 0;   ///< synchronisations of the warp so far
+  std::uint32_t serial = 0;      ///< instructions so far
+  bool waited_for_grid = false;  ///< it, or one whose barrier it passed, waited for the launch ahead of this one
+  bool unfenced = false;         ///< it, or one whose barrier it passed, wrote to global memory after its last fence
 
  private:
   struct alignas(64) Line {

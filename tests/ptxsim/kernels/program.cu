@@ -20,7 +20,27 @@ __global__ void add_dynamic(float* y, int n) {
 
 __global__ void out_of_bounds(float* y) { y[threadIdx.x + 1000000] = 1; }
 
+/// Twice what the launch ahead of it wrote.
+__global__ void twice(float* y, int n, bool waits) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (waits) asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (i < n) y[i] = 2 * y[i];
+}
+
 }  // namespace
+
+cudaError_t launch_twice_early(float* y, int n, bool waits, cudaStream_t stream) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3((n + 127) / 128);
+  config.blockDim = dim3(128);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, twice, y, n, waits);
+}
 
 cudaError_t launch_scale(float* y, const float* x, float a, int n, cudaStream_t stream) {
   scale<<<(n + 127) / 128, 128, 0, stream>>>(y, x, a, n);

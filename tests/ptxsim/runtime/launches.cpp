@@ -1,10 +1,9 @@
 // cudaLaunchKernel and what belongs to kernels: attributes, occupancy.
-#include <cuda_occupancy.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
+#include "runtime/occupancy.h"
 #include "runtime/state.h"
 
 using namespace ptxsim;           // NOLINT(google-build-using-namespace): C functions
@@ -17,38 +16,11 @@ Dim3 convert(dim3 d) { return {d.x, d.y, d.z}; }
 /// Registers of a thread are ptxas's business: what the launch bounds allow is assumed.
 int registers_of(const Kernel& k) { return k.max_threads > 512 ? 64 : 128; }
 
-cudaOccDeviceProp occupancy_properties(const Chip& c) {
-  cudaOccDeviceProp p;
-  p.computeMajor = c.major;
-  p.computeMinor = c.minor;
-  p.maxThreadsPerBlock = 1024;
-  p.maxThreadsPerMultiprocessor = c.threads_per_multiprocessor;
-  p.regsPerBlock = 65536;
-  p.regsPerMultiprocessor = c.registers_per_multiprocessor;
-  p.warpSize = 32;
-  p.sharedMemPerBlock = 48 * 1024;
-  p.sharedMemPerMultiprocessor = static_cast<std::size_t>(c.shared_per_multiprocessor);
-  p.sharedMemPerBlockOptin = static_cast<std::size_t>(c.shared_per_block_optin);
-  p.numSms = c.multiprocessors;
-  p.reservedSharedMemPerBlock = 1024;
-  return p;
-}
-
-/// Blocks of one multiprocessor; 0 where it does not fit.
-int blocks_per_multiprocessor(const Function& f, int threads, std::size_t shared) {
-  const cudaOccDeviceProp p = occupancy_properties(state().device.chip);
-  cudaOccFuncAttributes a;
-  a.maxThreadsPerBlock = 1024;
-  a.numRegs = registers_of(*f.kernel);
-  a.sharedSizeBytes = f.kernel->shared_bytes;
-  a.partitionedGCConfig = PARTITIONED_GC_OFF;
-  a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
-  a.maxDynamicSharedSizeBytes = static_cast<std::size_t>(f.max_dynamic_shared);
-  a.numBlockBarriers = 1;
-  cudaOccDeviceState s;
-  cudaOccResult r;
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&r, &p, &a, &s, threads, shared) != CUDA_OCC_SUCCESS) return 0;
-  return r.activeBlocksPerMultiprocessor;
+int blocks_of(const Function& f, int threads, std::size_t shared) {
+  return blocks_per_multiprocessor(
+      state().device.chip,
+      {registers_of(*f.kernel), f.kernel->shared_bytes, static_cast<std::size_t>(f.max_dynamic_shared)}, threads,
+      shared);
 }
 
 Function* function_of(const void* stub) {
@@ -64,12 +36,15 @@ std::vector<std::byte> copy_parameters(const Kernel& k, void** args) {
   return out;
 }
 
-cudaError_t run(const Function& f, dim3 grid, dim3 block, std::size_t shared,
-                const std::vector<std::byte>& parameters) {
+/// `early`: as the attribute of programmatic stream serialization allows.
+cudaError_t run(const Function& f, dim3 grid, dim3 block, std::size_t shared, const std::vector<std::byte>& parameters,
+                bool early) {
   State& s = state();
   const LaunchConfig config{convert(grid), convert(block), static_cast<std::uint32_t>(shared)};
   Options options = s.device.options;
-  const int per_one = blocks_per_multiprocessor(f, static_cast<int>(config.block.count()), shared);
+  const int per_one = blocks_of(f, static_cast<int>(config.block.count()), shared);
+  options.early = early && s.behind_launch;
+  s.behind_launch = true;
   options.resident_blocks = std::max(1, per_one * s.device.chip.multiprocessors);
   const auto start = std::chrono::steady_clock::now();
   LaunchResult result = launch(*f.kernel, config, parameters, s.memory, s.tracker, options);
@@ -78,17 +53,14 @@ cudaError_t run(const Function& f, dim3 grid, dim3 block, std::size_t shared,
   s.device.calls.lane_instructions += result.counters.lane_instructions;
   ++s.device.calls.launches;
   for (Finding& found : result.findings) s.device.findings.push_back(std::move(found));
-  if (s.device.record_launches) s.device.launches.push_back({f.kernel->name, config, std::move(result.counters), seconds});
+  if (s.device.record_launches)
+    s.device.launches.push_back({f.kernel->name, config, std::move(result.counters), seconds});
   if (!result.completed) s.sticky = cudaErrorLaunchFailure;
   return done(result.completed ? cudaSuccess : cudaErrorLaunchFailure);
 }
 
-}  // namespace
-
-extern "C" {
-
-cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** args, std::size_t shared,
-                             cudaStream_t stream) {
+cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream,
+                          bool early) {
   const std::lock_guard lock(state().mutex);
   const Function* f = function_of(stub);
   if (f == nullptr) return done(cudaErrorInvalidDeviceFunction);
@@ -98,13 +70,29 @@ cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arg
   }
   const std::uint64_t threads = convert(block).count();
   if (threads == 0 || threads > 1024 || convert(grid).count() == 0) return done(cudaErrorInvalidConfiguration);
-  return done(enqueue(stream, [f, grid, block, shared, parameters = copy_parameters(*f->kernel, args)] {
-    return run(*f, grid, block, shared, parameters);
+  return done(enqueue(stream, [f, grid, block, shared, early, parameters = copy_parameters(*f->kernel, args)] {
+    return run(*f, grid, block, shared, parameters, early);
   }));
 }
 
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** args, std::size_t shared,
+                             cudaStream_t stream) {
+  return launch_kernel(stub, grid, block, args, shared, stream, false);
+}
+
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void** args) {
-  return cudaLaunchKernel(stub, config->gridDim, config->blockDim, args, config->dynamicSmemBytes, config->stream);
+  bool early = false;
+  for (unsigned n = 0; n < config->numAttrs; ++n) {
+    const cudaLaunchAttribute& a = config->attrs[n];
+    if (a.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
+      early = a.val.programmaticStreamSerializationAllowed != 0;
+    }
+  }
+  return launch_kernel(stub, config->gridDim, config->blockDim, args, config->dynamicSmemBytes, config->stream, early);
 }
 
 cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, int value) {
@@ -137,7 +125,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
   const std::lock_guard lock(state().mutex);
   const Function* f = function_of(stub);
   if (f == nullptr) return done(cudaErrorInvalidDeviceFunction);
-  *blocks = blocks_per_multiprocessor(*f, threads, shared);
+  *blocks = blocks_of(*f, threads, shared);
   return done(cudaSuccess);
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* stub, int threads,

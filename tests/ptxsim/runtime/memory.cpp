@@ -35,6 +35,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (!valid(to, bytes, to_device) || !valid(from, bytes, from_device)) return done(cudaErrorInvalidValue);
   ++state().device.calls.copies;
   return done(enqueue(stream, [=] {
+    state().behind_launch = false;
     if (bytes != 0) std::memmove(to, from, bytes);
     return cudaSuccess;
   }));
@@ -93,6 +94,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   const std::lock_guard lock(state().mutex);
   if (!valid(to, bytes, true)) return done(cudaErrorInvalidValue);
   return done(enqueue(stream, [=] {
+    state().behind_launch = false;
     if (bytes != 0) std::memset(to, value, bytes);
     return cudaSuccess;
   }));

@@ -42,6 +42,7 @@ struct State {
   cudaError_t last = cudaSuccess;
   cudaError_t sticky = cudaSuccess;
   int device_index = 0;
+  bool behind_launch = false;  ///< the last thing that was done is a launch
 };
 
 State& state();
