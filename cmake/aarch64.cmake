@@ -1,5 +1,5 @@
 # Toolchain: aarch64 Linux by Debian's cross compiler, programs run by qemu's user mode.
-# cmake -S tests/aarch64/project -B build/aarch64 -DCMAKE_TOOLCHAIN_FILE=$PWD/cmake/aarch64.cmake ...
+# cmake -S tests/processors/project -B build/aarch64 -DCMAKE_TOOLCHAIN_FILE=$PWD/cmake/aarch64.cmake ...
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
