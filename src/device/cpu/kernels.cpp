@@ -52,6 +52,7 @@ Kernels avx512_kernels() noexcept {
   Kernels kernels = avx2_kernels();
   kernels.name = "avx512";
 #if LLMINFER_CPU_X86
+  avx512::add_unpackers(kernels);
   avx512::add_vnni(kernels);
 #endif
   return kernels;
