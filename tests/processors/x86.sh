@@ -20,7 +20,8 @@ on() {
     python3 "$source/tests/processors/bochs/run.py" "$build/$2" "${@:3}"
 }
 LLMINFER_EXPECTED_ISA=avx512
-on sapphire_rapids kernels
-on tigerlake kernels '*instruction set*'  # without bf16
+# Its bits are those of other kernels, which are held against double arithmetic where they run natively.
+on sapphire_rapids kernels '~attention against double*'
+on tigerlake kernels '*processor*,unpackers*'
 LLMINFER_EXPECTED_ISA=avxvnni
-on arrow_lake kernels '*instruction set*,*processor*'
+on arrow_lake kernels '*processor*,results are equal*,all levels*'

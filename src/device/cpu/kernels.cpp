@@ -47,11 +47,12 @@ Kernels avxvnni_kernels() noexcept {
   return kernels;
 }
 
-/// AVX2 with the products of tiles by VNNI on 512 bits.
+/// On 512 bits but for single columns, which wait for memory: there as on AVX2.
 Kernels avx512_kernels() noexcept {
   Kernels kernels = avx2_kernels();
   kernels.name = "avx512";
 #if LLMINFER_CPU_X86
+  avx512::add_float_kernels(kernels);
   avx512::add_unpackers(kernels);
   avx512::add_vnni(kernels);
 #endif

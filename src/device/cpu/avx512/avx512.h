@@ -5,6 +5,7 @@
 
 namespace llminfer::cpu::avx512 {
 
+void add_float_kernels(Kernels& kernels) noexcept;
 void add_unpackers(Kernels& kernels) noexcept;
 void add_vnni(Kernels& kernels) noexcept;
 

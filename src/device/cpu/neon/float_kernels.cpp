@@ -19,6 +19,8 @@ namespace {
 //
 #include "device/cpu/kernels/kv.inc"
 //
+#include "device/cpu/kernels/attention_tiles.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 

@@ -1,0 +1,35 @@
+// The float kernels compiled for AVX-512: products on 512 bits, the rest as on AVX2 with twice the registers.
+#include "device/cpu/avx512/avx512.h"
+#include "device/cpu/target.h"
+
+#if LLMINFER_CPU_X86
+#include <immintrin.h>
+
+LLMINFER_AVX512_BEGIN
+namespace llminfer::cpu::avx512 {
+namespace {
+#include "device/cpu/avx2/vec8.h"
+//
+#include "device/cpu/kernels/math.inc"
+//
+#include "device/cpu/kernels/elementwise.inc"
+#include "device/cpu/kernels/norm.inc"
+#include "device/cpu/kernels/quantize.inc"
+//
+#include "device/cpu/kernels/kv.inc"
+//
+#include "device/cpu/avx512/float_tiles.h"
+//
+#include "device/cpu/kernels/attention.inc"
+}  // namespace
+}  // namespace llminfer::cpu::avx512
+LLMINFER_TARGET_END
+
+namespace llminfer::cpu::avx512 {
+
+void add_float_kernels(Kernels& kernels) noexcept {
+#include "device/cpu/kernels/table.inc"
+}
+
+}  // namespace llminfer::cpu::avx512
+#endif
