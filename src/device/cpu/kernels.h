@@ -31,10 +31,12 @@ struct QuantColumn {
   const std::int16_t* half = nullptr;
   const std::int16_t* wide = nullptr;  ///< q widened by Kernels::widen; for slabs of bytes only
   float* out = nullptr;
+  const std::int16_t* shift = nullptr;  ///< of Kernels::shift, where the tile has one
 };
 
 constexpr int tile_columns = 4;  ///< most columns of one tile or few call
-constexpr int real_rows = 6;     ///< most rows of one real_tile call
+constexpr int shift_words = 4;
+constexpr int real_rows = 6;  ///< most rows of one real_tile call
 constexpr int half_rows_most = 4;
 constexpr int kv_page = 32;  ///< tokens of a KV page
 
@@ -191,6 +193,9 @@ struct Kernels {
   void (*quantize)(const float* in, std::int64_t n, const QuantRow& out) = nullptr;
   /// Levels as int16, those of each word in the order 0, 2, 1, 3: see SlabByte. n is a multiple of 32.
   void (*widen)(const std::int8_t* q, std::int64_t n, std::int16_t* out) = nullptr;
+  /// Where tiles of a kind begin their int16 sums: for each block of 32 levels, shift_words numbers. Null: they want
+  /// none. n is a multiple of 32; `zero`: the slab's.
+  void (*shift[slab_kinds])(const std::int8_t* q, std::int64_t n, int zero, std::int16_t* out) = {};
   void (*rms_norm)(const float* in, const float* weight, float* out, std::int64_t n, float eps) = nullptr;
   void (*layer_norm)(const float* in, const float* weight, const float* bias, float* out, std::int64_t n,
                      float eps) = nullptr;

@@ -43,15 +43,22 @@ class Multiplier {
   Multiplier(const Kernels& kernels, const PlacedWeight& weight, const Columns& columns, const float* bias,
              std::byte* scratch) noexcept
       : kernels_(kernels), weight_(weight), columns_(columns), bias_(bias), slab_(scratch) {
-    if (weight.slab.kind == SlabKind::byte) wide_ = reinterpret_cast<std::int16_t*>(scratch + slab_room(weight));
+    std::int16_t* const room = reinterpret_cast<std::int16_t*>(scratch + slab_room(weight));
+    if (weight.slab.kind == SlabKind::byte) wide_ = room;
+    if (kernels.shift[static_cast<int>(weight.slab.kind)] != nullptr) shift_ = room;
   }
 
   /// Before the panels of columns [first, last).
   void begin_chunk(std::int64_t first, std::int64_t last) noexcept {
-    if (wide_ == nullptr || (last - first == 1 && kernels_.gemv[type_index()] != nullptr)) return;
+    if (last - first == 1 && kernels_.gemv[type_index()] != nullptr) return;
     const std::int64_t k = weight_.shape.columns;
     for (std::int64_t c = first; c < last; ++c) {
-      kernels_.widen(columns_.quant.row(in_row(c)).q, k, wide_ + (c - first) * k);
+      const std::int8_t* q = columns_.quant.row(in_row(c)).q;
+      if (wide_ != nullptr) kernels_.widen(q, k, wide_ + (c - first) * k);
+      if (shift_ != nullptr) {
+        kernels_.shift[static_cast<int>(weight_.slab.kind)](q, k, weight_.slab.zero,
+                                                            shift_ + (c - first) * shift_width());
+      }
     }
   }
 
@@ -69,6 +76,7 @@ class Multiplier {
 
  private:
   int type_index() const noexcept { return static_cast<int>(weight_.shape.type); }
+  std::int64_t shift_width() const noexcept { return weight_.shape.columns / 32 * shift_words; }
   std::int64_t in_row(std::int64_t c) const noexcept { return columns_.in_rows != nullptr ? columns_.in_rows[c] : c; }
   float* out_at(std::int64_t c, std::int64_t index) const noexcept {
     const std::int64_t row = columns_.out_rows != nullptr ? columns_.out_rows[c] : c;
@@ -106,6 +114,7 @@ class Multiplier {
       tile[i] = {row.q + 32 * block,   row.d + block, row.sum + block,
                  row.half + 2 * block, nullptr,       whole ? out_at(c + i, index) : spill_.values[i]};
       if (wide_ != nullptr) tile[i].wide = wide_ + (c + i - first) * weight_.shape.columns + 32 * block;
+      if (shift_ != nullptr) tile[i].shift = shift_ + (c + i - first) * shift_width() + shift_words * block;
     }
   }
 
@@ -198,7 +207,8 @@ class Multiplier {
   const Columns& columns_;
   const float* bias_;
   std::byte* slab_;
-  std::int16_t* wide_ = nullptr;  // of the chunk's columns, for slabs of bytes
+  std::int16_t* wide_ = nullptr;   // of the chunk's columns, for slabs of bytes
+  std::int16_t* shift_ = nullptr;  // of the chunk's columns, where tiles want it
   Spill spill_;
 };
 
@@ -217,8 +227,10 @@ QuantRows QuantRows::at(std::byte* base, std::int64_t rows, std::int64_t width) 
 }
 
 std::size_t multiply_scratch(const PlacedWeight& weight) noexcept {
-  const std::int64_t wide = weight.slab.kind == SlabKind::byte ? chunk_columns(weight) * weight.shape.columns * 2 : 0;
-  return slab_room(weight) + static_cast<std::size_t>(wide);
+  if (weight.slab.kind == SlabKind::real) return slab_room(weight);
+  const std::int64_t block_bytes = weight.slab.kind == SlabKind::byte ? 64 : 2 * shift_words;
+  return slab_room(weight) +
+         static_cast<std::size_t>(chunk_columns(weight) * (weight.shape.columns / 32) * block_bytes);
 }
 
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,

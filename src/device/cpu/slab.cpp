@@ -21,8 +21,9 @@ SlabFormat slab_format(WeightType type) noexcept {
     case WeightType::iq4_xs:
       return {SlabKind::byte, 0};
     case WeightType::q3_k:
+      return {SlabKind::group, 4};
     case WeightType::q6_k:
-      return {SlabKind::group, 0};
+      return {SlabKind::group, 32};
     case WeightType::q2_k:
       return {SlabKind::group_min, 0};
     case WeightType::f32:

@@ -51,7 +51,7 @@ struct alignas(64) SlabGroup {  // group, group_min
 
 struct SlabFormat {
   SlabKind kind = SlabKind::real;
-  int zero = 0;  ///< subtracted from levels of nibble and five
+  int zero = 0;  ///< subtracted from levels of nibble and five; of group: what `pair` takes off, from all of them
 };
 
 /// What panels of a type unpack to.
