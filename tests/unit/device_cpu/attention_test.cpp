@@ -207,6 +207,18 @@ std::vector<Shape> shapes() {
     s.v_width = 24;
     out.push_back(s);
   }
+  for (KvType type : {KvType::f16, KvType::q8_0}) {  // of rows that see different keys
+    s = {};
+    s.k = s.v = type;
+    s.heads = 7;
+    s.window = 70;
+    out.push_back(s);
+    s.heads = 3;
+    s.k_width = 96;
+    s.window = 150;
+    s.cap = 3.0F;
+    out.push_back(s);
+  }
   return out;
 }
 
