@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(32) route_kernel(RouteParams p) {
   if (p.sorted.tiles != nullptr && arrives_last(p.arrivals, gridDim.x)) sort_by_expert(p, lane);
 }
 
-__global__ void __launch_bounds__(threads) combine_kernel(CombineParams p) {
+__global__ void __launch_bounds__(threads, 1) combine_kernel(CombineParams p) {
   __shared__ FragmentsRoom room;
   const int i = static_cast<int>(blockIdx.x * threads + threadIdx.x), row = static_cast<int>(blockIdx.y);
   if (i < p.width) {
