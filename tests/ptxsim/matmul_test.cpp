@@ -79,6 +79,141 @@ TEST_CASE("blocks that share rows of weights give the same bits in every mode") 
   }
 }
 
+/// Gates in the first half of the rows of weights, what they gate in the second.
+class GatedProblem {
+ public:
+  explicit GatedProblem(const Shape& s) : p_({s.type, s.rows, s.columns_in, 2 * s.columns_out}), width_(s.columns_out) {
+    const std::size_t half = p_.file.size() / 2;
+    const cuda::FragmentLayout layout = cuda::fragment_layout(s.type, width_, s.columns_in);
+    for (int i = 0; i < 2; ++i) {
+      bytes_[i].resize(static_cast<std::size_t>(layout.bytes));
+      cuda::repack_rows(layout, std::span(p_.file).subspan(static_cast<std::size_t>(i) * half, half), width_,
+                        bytes_[i]);
+    }
+    chunks_ = static_cast<std::int32_t>(layout.chunks);
+  }
+
+  struct Results {
+    std::vector<float> out{};
+    std::vector<std::uint16_t> fragments{}, expected{};  // of `out`: by the way, and by a launch of their own
+    std::vector<float> sums{}, expected_sums{};
+  };
+  Results run(bool shared) const;
+
+  double error_of(const std::vector<float>& out) const {
+    double worst = 0;
+    for (int r = 0; r < p_.shape.rows; ++r) {
+      if (r == 1) continue;  // of 1e30: its gates are nothing or what floats do not hold
+      double squares = 0, error = 0;
+      for (int j = 0; j < width_; ++j) {
+        const double g = p_.exact(r, j), e = g / (1 + std::exp(-g)) * p_.exact(r, width_ + j);
+        squares += e * e;
+        error += std::pow(static_cast<double>(out[static_cast<std::size_t>(r * width_ + j)]) - e, 2);
+      }
+      worst = std::max(worst, std::sqrt(error / squares));
+    }
+    return worst;
+  }
+
+ private:
+  Problem p_;
+  int width_;
+  std::int32_t chunks_ = 0;
+  std::vector<std::byte> bytes_[2];
+};
+
+template <class T>
+std::vector<T> from_device(const T* from, std::size_t count) {
+  std::vector<T> to(count);
+  REQUIRE(cudaMemcpy(to.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
+  return to;
+}
+
+/// Memory of a value's fragments, all bits zero.
+cuda::FragmentsParams fragments_for(const float* in, int rows, int columns) {
+  cuda::FragmentsParams f;
+  f.in = in;
+  f.rows = rows;
+  f.columns = columns;
+  f.blocks = static_cast<std::int32_t>(cuda::fragment_blocks(columns));
+  const std::vector<std::uint16_t> room(static_cast<std::size_t>(cuda::fragments_bytes(rows, f.blocks) / 2));
+  f.fragments = to_device(room);
+  f.rest = to_device(room);
+  f.scales = to_device(std::vector<float>(static_cast<std::size_t>(rows + 7) / 8 * 8));
+  f.block_sums = to_device(std::vector<float>(static_cast<std::size_t>(cuda::block_sum_floats(rows, f.blocks))));
+  return f;
+}
+
+GatedProblem::Results GatedProblem::run(bool shared) const {
+  const int rows = p_.shape.rows;
+  const cuda::FragmentsParams in = fragments_for(to_device(p_.in), rows, p_.shape.columns_in);
+  REQUIRE(launch(in, nullptr) == cudaSuccess);
+  Results r;
+  r.out.resize(static_cast<std::size_t>(rows * width_));
+  float* out = to_device(r.out);
+  cuda::MatMulQuantParams m;
+  for (int i = 0; i < 2; ++i) {
+    m.targets[i].weight = reinterpret_cast<const std::uint8_t*>(to_device(bytes_[i]));
+    m.targets[i].bias = to_device(p_.bias) + i * width_;
+    m.targets[i].columns_out = width_;
+    m.targets[i].out = out;
+  }
+  m.count = 2;
+  m.end.gated = true;
+  m.end.gate.kind = cuda::Elementwise::silu;
+  m.end.next = fragments_for(out, rows, width_);
+  m.end.arrivals = to_device(std::vector<unsigned>(static_cast<std::size_t>(rows + 7) / 8));
+  m.fragments = in.fragments;
+  m.rest = in.rest;
+  m.row_scales = in.scales;
+  m.block_sums = in.block_sums;
+  m.rows = rows;
+  m.chunks = chunks_;
+  m.in_blocks = in.blocks;
+  m.type = p_.shape.type;
+  if (shared) {
+    m.partials = to_device(std::vector<float>(static_cast<std::size_t>(cuda::matmul_partial_floats(rows))));
+    m.counters = to_device(std::vector<unsigned>(cuda::matmul_counters));
+  }
+  REQUIRE(launch(m, nullptr) == cudaSuccess);
+  r.out = from_device(out, r.out.size());
+  const cuda::FragmentsParams alone = fragments_for(out, rows, width_);
+  REQUIRE(launch(alone, nullptr) == cudaSuccess);
+  const auto count = static_cast<std::size_t>(cuda::fragments_bytes(rows, alone.blocks) / 2);
+  const auto sums = static_cast<std::size_t>(cuda::block_sum_floats(rows, alone.blocks));
+  r.fragments = from_device(m.end.next.fragments, count);
+  r.expected = from_device(alone.fragments, count);
+  r.sums = from_device(m.end.next.block_sums, sums);
+  r.expected_sums = from_device(alone.block_sums, sums);
+  const unsigned arrived = from_device(m.end.arrivals, 1)[0];
+  CHECK(arrived == 0);
+  return r;
+}
+
+TEST_CASE("gated products are right, and the same in every mode, and their fragments those of a launch of their own") {
+  for (const WeightType type :
+       {WeightType::q4_0, WeightType::q2_k, WeightType::q4_k, WeightType::q6_k, WeightType::f16}) {
+    for (const int rows : {1, 6, 13, 40}) {
+      const bool shared = rows == 6 || rows == 40;
+      INFO(describe(type).name << " x " << rows);
+      const GatedProblem p({type, rows, rounded(type, shared ? 576 : 96), 160});
+      std::vector<float> first;
+      for (const Options& options : all_modes()) {
+        simulated_device().options = options;
+        const GatedProblem::Results r = p.run(shared);
+        if (first.empty()) first = r.out;
+        CHECK(std::memcmp(r.out.data(), first.data(), 4 * first.size()) == 0);
+        CHECK(r.fragments == r.expected);
+        CHECK(std::memcmp(r.sums.data(), r.expected_sums.data(), 4 * r.sums.size()) == 0);
+        if (options.order == Order::ascending && rows > 8 && type != WeightType::q2_k) break;
+      }
+      simulated_device().options = {};
+      CHECK(p.error_of(first) < 2e-3);
+      no_findings();
+    }
+  }
+}
+
 TEST_CASE("products of experts are right, and the same in every mode") {
   for (const WeightType type : types) {
     // Experts without tokens, with more than eight, and with all; shared rows of weights.
