@@ -16,8 +16,9 @@
 //   two:   a word for two steps: of the even one rows g are at place 6 and rows g + 8 at 4, of the odd one at 2 and 0,
 //   so
 //          that an odd step counts sixteen times less.
-//   three: as two; a plane of a word for 64 columns has the upper bits: turned by s / 2, then by 8 more.
-//   sixteen: halves as they are.
+//   three: three words a tile. Step s < 3 has word s: rows g are at place 0, rows g + 8 at 3; after `>> 9` registers 2
+//   and 3 are where 0 and 1 were. Step 3 is at place 6: of word r for registers r < 3, and register 3 has the bits that
+//   words 0, 1 and 2 have over, at place 15. sixteen: halves as they are.
 #pragma once
 
 #include "host/fragment_place.h"
@@ -50,20 +51,28 @@ constexpr int level_bytes(LevelBits bits) noexcept {
 
 /// A run of bits in a chunk.
 struct BitRun {
-  int byte = 0;
-  int bit = 0;  ///< of the byte
-  int count = 0;
+  std::int16_t byte = 0;
+  std::int8_t bit = 0;  ///< of the byte
+  std::int8_t count = 0;
 };
 
-struct LevelPlace {
-  BitRun low{};
-  BitRun high{};  ///< count 0 where there are none
+/// Runs from the lowest bits of a level on; behind the last one their count is 0.
+struct BitPlace {
+  BitRun runs[3]{};
 };
+template <class... Run>
+constexpr BitPlace place_in(Run... runs) noexcept {
+  return {{runs...}};
+}
 
-constexpr BitRun run_at(int byte, int bit, int count) noexcept { return {byte + bit / 8, bit % 8, count}; }
+/// A run may reach into a second byte.
+constexpr BitRun run_at(int byte, int bit, int count) noexcept {
+  return {static_cast<std::int16_t>(byte + bit / 8), static_cast<std::int8_t>(bit % 8),
+          static_cast<std::int8_t>(count)};
+}
 
 /// Of row 0 .. 63 and column 0 .. 63 of a chunk.
-constexpr LevelPlace level_place(LevelBits bits, int row, int column) noexcept {
+constexpr BitPlace level_place(LevelBits bits, int row, int column) noexcept {
   const int tile = row / 16;
   const FragmentPlace p = place_of(row % 16, column);
   const int half = 16 * p.element, nibble = 4 * p.reg + half;
@@ -72,25 +81,29 @@ constexpr LevelPlace level_place(LevelBits bits, int row, int column) noexcept {
   const int odd = p.step % 2, upper_rows = p.reg % 2, later = p.reg / 2 * 8;
   switch (bits) {
     case LevelBits::four:
-      return {run_at(word, nibble, 4)};
+      return place_in(run_at(word, nibble, 4));
     case LevelBits::table:
-      return {run_at(word, 8 * p.reg + 4 * p.element, 4)};
+      return place_in(run_at(word, 8 * p.reg + 4 * p.element, 4));
     case LevelBits::five:
-      return {run_at(word, nibble, 4), run_at(2048 + plane, (4 + 4 * p.reg + p.step + half) % 32, 1)};
+      return place_in(run_at(word, nibble, 4), run_at(2048 + plane, (4 + 4 * p.reg + p.step + half) % 32, 1));
     case LevelBits::six:
-      return {run_at(word, nibble, 4),
-              run_at(2048 + p.step / 2 * 512 + plane, (4 + 4 * p.reg + 2 * odd + half) % 32, 2)};
+      return place_in(run_at(word, nibble, 4),
+                      run_at(2048 + p.step / 2 * 512 + plane, (4 + 4 * p.reg + 2 * odd + half) % 32, 2));
     case LevelBits::eight:
-      return {run_at(p.step / 2 * 2048 + tile * 512 + p.lane * 16 + odd * 8 + p.reg * 2 + p.element, 0, 8)};
+      return place_in(run_at(p.step / 2 * 2048 + tile * 512 + p.lane * 16 + odd * 8 + p.reg * 2 + p.element, 0, 8));
     case LevelBits::two:
-      return {run_at(pair, 6 - 4 * odd - 2 * upper_rows + later + half, 2)};
-    case LevelBits::three:
-      return {run_at(pair, 6 - 4 * odd - 2 * upper_rows + later + half, 2),
-              run_at(1024 + plane, (8 - 4 * odd - 2 * upper_rows + later + p.step / 2 + half) % 32, 1)};
+      return place_in(run_at(pair, 6 - 4 * odd - 2 * upper_rows + later + half, 2));
+    case LevelBits::three: {
+      const auto word_at = [&](int n) { return (3 * tile + n) / 4 * 512 + p.lane * 16 + (3 * tile + n) % 4 * 4; };
+      if (p.step < 3) return place_in(run_at(word_at(p.step), 3 * upper_rows + 9 * (p.reg / 2) + half, 3));
+      if (p.reg < 3) return place_in(run_at(word_at(p.reg), 6 + half, 3));
+      return place_in(run_at(word_at(0), 15 + half, 1), run_at(word_at(1), 15 + half, 1),
+                      run_at(word_at(2), 15 + half, 1));
+    }
     case LevelBits::sixteen:
       break;
   }
-  return {run_at(p.step * 2048 + tile * 512 + p.lane * 16 + p.reg * 4 + p.element * 2, 0, 16)};
+  return place_in(run_at(p.step * 2048 + tile * 512 + p.lane * 16 + p.reg * 4 + p.element * 2, 0, 16));
 }
 
 }  // namespace llminfer::cuda

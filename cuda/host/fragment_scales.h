@@ -41,28 +41,23 @@ constexpr int scale_bytes(ScaleBits bits) noexcept {
 }
 
 /// Where the scale (`minimum`: the minimum) of a row and 16 columns (`step` of a chunk) lies behind the levels.
-struct ScalePlace {
-  BitRun low{};
-  BitRun high{};
-};
-
-constexpr ScalePlace scale_place(ScaleBits bits, int row, int step, bool minimum = false) noexcept {
+constexpr BitPlace scale_place(ScaleBits bits, int row, int step, bool minimum = false) noexcept {
   const int g = row % 8, tile = row / 16, second = row % 16 / 8, block = step / 2, odd = step % 2;
   const int word = g * 16 + tile * 4, byte = word + block * 2 + second;
   switch (bits) {
     case ScaleBits::half:
-      return {run_at(block * 128 + word + 2 * second, 0, 16)};
+      return place_in(run_at(block * 128 + word + 2 * second, 0, 16));
     case ScaleBits::half_minimum:
-      return {run_at(block * 256 + (minimum ? 128 : 0) + word + 2 * second, 0, 16)};
+      return place_in(run_at(block * 256 + (minimum ? 128 : 0) + word + 2 * second, 0, 16));
     case ScaleBits::byte:
-      return {run_at(byte, 0, 8)};
+      return place_in(run_at(byte, 0, 8));
     case ScaleBits::nibble:
-      return {run_at(byte, 4 * odd, 4)};
+      return place_in(run_at(byte, 4 * odd, 4));
     case ScaleBits::two_bytes:
-      return {run_at(block * 128 + word + odd * 2 + second, 0, 8)};
+      return place_in(run_at(block * 128 + word + odd * 2 + second, 0, 8));
     case ScaleBits::six_bits:
-      return {run_at(byte, 4 * odd, 4),
-              run_at(128 + g * 8 + tile / 2 * 4 + block * 2 + second, (tile % 2 == 0 ? 4 : 0) + 2 * odd, 2)};
+      return place_in(run_at(byte, 4 * odd, 4),
+                      run_at(128 + g * 8 + tile / 2 * 4 + block * 2 + second, (tile % 2 == 0 ? 4 : 0) + 2 * odd, 2));
     case ScaleBits::none:
       break;
   }

@@ -8,28 +8,34 @@
 namespace llminfer::cuda {
 namespace {
 
-/// `count` bits from `bit` of a byte on; 8 and 16 of them begin at bit 0.
 template <class Byte>
 unsigned get(const Byte* chunk, const BitRun& run) noexcept {
-  const unsigned low = static_cast<unsigned>(chunk[run.byte]);
-  if (run.count == 16) return low | static_cast<unsigned>(chunk[run.byte + 1]) << 8;
-  return low >> run.bit & ((1U << run.count) - 1);
+  unsigned v = static_cast<unsigned>(chunk[run.byte]);
+  if (run.bit + run.count > 8) v |= static_cast<unsigned>(chunk[run.byte + 1]) << 8;
+  return v >> run.bit & ((1U << run.count) - 1);
 }
 void put(std::byte* chunk, const BitRun& run, unsigned v) noexcept {
   chunk[run.byte] |= static_cast<std::byte>(v << run.bit);
-  if (run.count == 16) chunk[run.byte + 1] |= static_cast<std::byte>(v >> 8);
+  if (run.bit + run.count > 8) chunk[run.byte + 1] |= static_cast<std::byte>(v << run.bit >> 8);
 }
 
-/// A value in two runs: the low bits, then the others.
-template <class Byte, class Place>
-unsigned get_both(const Byte* chunk, const Place& place) noexcept {
-  const unsigned low = get(chunk, place.low);
-  return place.high.count == 0 ? low : low | get(chunk, place.high) << place.low.count;
+template <class Byte>
+unsigned get_all(const Byte* chunk, const BitPlace& place) noexcept {
+  unsigned v = 0;
+  int bits = 0;
+  for (const BitRun& run : place.runs) {
+    if (run.count == 0) break;
+    v |= get(chunk, run) << bits;
+    bits += run.count;
+  }
+  return v;
 }
-template <class Place>
-void put_both(std::byte* chunk, const Place& place, unsigned v) noexcept {
-  put(chunk, place.low, v & ((1U << place.low.count) - 1));
-  if (place.high.count != 0) put(chunk, place.high, v >> place.low.count);
+void put_all(std::byte* chunk, const BitPlace& place, unsigned v) noexcept {
+  for (const BitRun& run : place.runs) {
+    if (run.count == 0) break;
+    put(chunk, run, v & ((1U << run.count) - 1));
+    v >>= run.count;
+  }
 }
 
 /// Moves between blocks of the file and their places in a matrix. `Byte` is const where the matrix is read.
@@ -53,7 +59,7 @@ class Mover {
     const std::int64_t column = block_number * format_.columns;
     Byte* piece = groups_ + row / 64 * layout_.group_bytes + column / layout_.piece_columns * layout_.piece_bytes;
     const int in_group = static_cast<int>(row % 64), first = static_cast<int>(column % layout_.piece_columns);
-    const LevelPlace* places = places_.data() + 64 * in_group;
+    const BitPlace* places = places_.data() + 64 * in_group;
     for (int i = 0; i < format_.columns; ++i) {
       value(piece + (first + i) / 64 * chunk_bytes_, places[(first + i) % 64], block.levels[i]);
     }
@@ -80,11 +86,11 @@ class Mover {
             block.scales[n]);
     }
     Byte* tail = piece + 4 * chunk_bytes_;
-    value(tail, ScalePlace{super_place(row, false)}, block.d);
+    value(tail, place_in(super_place(row, false)), block.d);
     if (format_.minima == MinimumBits::none) return;
-    value(tail, ScalePlace{super_place(row, true)}, block.m);
+    value(tail, place_in(super_place(row, true)), block.m);
     for (int n = 0; n < format_.groups; ++n) {
-      value(tail, ScalePlace{minimum_place(format_.minima, row, n)}, block.minima[n]);
+      value(tail, place_in(minimum_place(format_.minima, row, n)), block.minima[n]);
     }
   }
 
@@ -92,7 +98,7 @@ class Mover {
   const FileFormat& format_;
   Byte* groups_;
   int chunk_bytes_ = 0;
-  std::array<LevelPlace, std::size_t{64} * 64> places_;
+  std::array<BitPlace, std::size_t{64} * 64> places_;
 };
 
 }  // namespace
@@ -124,7 +130,7 @@ void repack_rows(const FragmentLayout& l, std::span<const std::byte> file, std::
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t b = 0; b < l.columns / format.columns; ++b, from += format.block_bytes) {
       format.read(from, block);
-      mover.each(row, b, block, [](std::byte* at, const auto& place, unsigned v) { put_both(at, place, v); });
+      mover.each(row, b, block, [](std::byte* at, const auto& place, unsigned v) { put_all(at, place, v); });
     }
   }
 }
@@ -138,7 +144,7 @@ void unpack_rows(const FragmentLayout& l, std::span<const std::byte> groups, std
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t b = 0; b < l.columns / format.columns; ++b, to += format.block_bytes) {
       mover.each(row, b, block, [](const std::byte* at, const auto& place, auto& v) {
-        v = static_cast<std::remove_reference_t<decltype(v)>>(get_both(at, place));
+        v = static_cast<std::remove_reference_t<decltype(v)>>(get_all(at, place));
       });
       format.write(block, to);
     }

@@ -348,7 +348,7 @@ __device__ void attend(const AttentionParams& p, const AttentionRoom& room, Atte
 }
 
 template <int D>
-__global__ void __launch_bounds__(threads, D <= 64 ? 4 : 1)
+__global__ void __launch_bounds__(threads, D <= 80 ? 4 : 1)
     attention_mma_kernel(AttentionParams p, AttentionRoom room) {
   __shared__ AttentionShared<D> shared;
   const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y);

@@ -33,7 +33,12 @@ struct Stage {
   static constexpr int width = Format::Scales::groups == 2 ? 16 : 8;  // floats of a block of 32 columns
   static constexpr int half = stage_blocks * 512;
   static constexpr int fragments = (Format::floats ? 2 : 1) * half;  // with what halves left of them behind
-  static constexpr int bytes = fragments + (sums ? stage_blocks * width * 4 : 0);
+  /// Behind each 32 sums there is room of 8 floats: minima want those of four of a row at once, which would share
+  /// banks.
+  static constexpr int pad = Format::minima && width == 16 ? 8 : 0;
+  static constexpr int all_sums = stage_blocks * width;
+  static constexpr int bytes = fragments + (sums ? (all_sums + (all_sums / 32 - 1) * pad) * 4 : 0);
+  __device__ static int sum_at(int n) { return n + n / 32 * pad; }
 };
 
 /// Copies blocks of `stage` that there are, of `tiles` tiles; one behind the last row of activations is that row's
@@ -57,7 +62,7 @@ __device__ void copy_stage(const MatMulQuantParams& p, std::byte* to, int first_
     }
     if constexpr (S::sums) {
       const auto* sums = reinterpret_cast<const std::byte*>(all_sums + from * S::width);
-      if (at < blocks * S::width * 4) copy_async_16(to + S::fragments + at, sums + at);
+      if (at < blocks * S::width * 4) copy_async_16(to + S::fragments + 4 * S::sum_at(at / 4), sums + at);
     }
   }
 }
@@ -74,7 +79,7 @@ __device__ void load_block(BlockInput<Tiles>& in, const std::byte* tile, int blo
     }
     if constexpr (Format::sums) {
       const auto* sums =
-          reinterpret_cast<const float*>(tile + S::fragments) + block * S::width + S::width / 4 * (lane % 4);
+          reinterpret_cast<const float*>(tile + S::fragments) + S::sum_at(block * S::width) + S::width / 4 * (lane % 4);
       if constexpr (S::width == 16) {
         in.sums[n] = *reinterpret_cast<const float4*>(sums);
       } else {
@@ -101,7 +106,8 @@ struct BatchWarp {
     if (chunk >= chunks) return;
     const int g16 = lane / 4 * 16;
     const std::uint8_t* at = weight + Format::at(chunk);
-    to.load(at + 16 * lane, at + Format::Levels::bytes + g16, tail_of(chunk) + g16);
+    to.levels.load(at + 16 * lane);
+    to.load_scales(at + Format::Levels::bytes + g16, tail_of(chunk) + g16);
   }
   /// `tile`: of the stage that has the chunk.
   __device__ void add(int chunk, const Chunk<Format>& w, const std::byte* tile) {
@@ -124,7 +130,7 @@ struct BatchWarp {
 #pragma unroll
     for (int n = 0; n < Tiles; ++n) {
       const auto* sums = reinterpret_cast<const float*>(tile + n * S::bytes + S::fragments);
-      all[n].template load<Format>(sums + S::width / 8 * (lane / 4), lane % 4, true);
+      all[n].template load<Format>(sums + S::width / 8 * (lane / 4), lane % 4, true, S::pad);
     }
     const std::uint8_t* tail = tail_of(chunk);
     SuperScale dmin;

@@ -22,8 +22,13 @@ struct WeightFormat {
   static constexpr bool floats = Levels::bytes == 8192;
   /// Whether a warp always takes twice 64 rows: where that spares instructions, or few bytes would be under way.
   static constexpr bool wide = Scales::groups == 2 || (Scales::super && !minima && Levels::zero == 128);
+  /// Whether the levels of a turn are asked for before the first of them is used, which takes registers. Without it
+  /// some formats have too little under way (tests/ptxsim/machine_code/in_flight.py).
+  __host__ __device__ static constexpr bool loads_first(int groups) {
+    return narrow || Levels::bytes == 1024 || (Levels::bytes == 2560 && Levels::zero == 0 && groups > 1);
+  }
   /// Whether four warps make a block: more of them find room for their registers then.
-  static constexpr bool narrow = Levels::bytes == 1536;
+  static constexpr bool narrow = Levels::bytes == 1536 || (Scales::super && !minima && Levels::zero == 128);
   /// Blocks that a multiprocessor must have room for: as many as leave registers for all loads of a turn.
   static constexpr int blocks(int groups) {
     if (narrow) return 3;
@@ -50,10 +55,21 @@ struct Chunk {
     levels.prepare(h);
     scales.prepare(h);
   }
-  /// `levels_at`: of the lane; `scales_at` and `tail`: of its rows.
-  __device__ void load(const std::uint8_t* levels_at, const std::uint8_t* scales_at, const std::uint8_t* tail) {
-    levels.load(levels_at);
-    scales.load(scales_at, tail);
+  /// `at`: of the lane. Before other loads are waited for, and after.
+  __device__ void load_most(const std::uint8_t* at) {
+    if constexpr (requires { levels.load_most(at); }) {
+      levels.load_most(at);
+    } else {
+      levels.load(at);
+    }
+  }
+  __device__ void load_rest(const std::uint8_t* at) {
+    if constexpr (requires { levels.load_rest(at); }) levels.load_rest(at);
+  }
+  /// `scales_at` and `tail`: of the lane's rows.
+  __device__ void load_scales(const std::uint8_t* scales_at, const std::uint8_t* tail) {
+    scales.load(scales_at);
+    if constexpr (Format::Scales::super) scales.d.load(tail);
   }
 };
 
@@ -76,16 +92,20 @@ __device__ inline float times_alone(float a, float b) {
   return r;
 }
 
-/// Where sums of products begin: at minus the zero level. In formats of two and three bits levels of odd steps count
-/// sixteen times less, and their scales more.
-template <class Format, int Step = 0>
-__device__ void begin(float (&c)[4], float even, float odd) {
-  constexpr Unit unit = Format::Levels::unit;
-  constexpr float less = Format::Levels::bytes < 2048 && Step == 1 ? 1.0F / 16 : 1.0F;
-  constexpr float zero = (Format::Scales::minimum ? -1.0F : Format::Levels::zero) * less;
+template <class Levels>
+__host__ __device__ constexpr Unit unit_at(int step) {
+  if constexpr (requires { Levels::unit_of(step); }) return Levels::unit_of(step);
+  return Levels::unit;
+}
+
+/// Where sums of products begin: at minus the zero level. `step`: of the chunk.
+template <class Format>
+__device__ void begin(float (&c)[4], float even, float odd, int step) {
+  const Unit unit = unit_at<typename Format::Levels>(step);
+  constexpr float zero = Format::Scales::minimum ? -1.0F : Format::Levels::zero;
   c[0] = -zero * unit.first * even;
   c[1] = -zero * unit.first * odd;
-  if constexpr (unit.first != unit.second) {
+  if (unit.first != unit.second) {
     c[2] = -zero * unit.second * even;
     c[3] = -zero * unit.second * odd;
   } else {
@@ -109,7 +129,7 @@ __device__ void add_whole(const Chunk<Format>& w, int block, const BlockInput<Ti
   float c[Tiles][4] = {};
   if constexpr (Format::sums) {
 #pragma unroll
-    for (int n = 0; n < Tiles; ++n) begin<Format>(c[n], in.sums[n].x, in.sums[n].y);
+    for (int n = 0; n < Tiles; ++n) begin<Format>(c[n], in.sums[n].x, in.sums[n].y, 2 * block);
   }
 #pragma unroll
   for (int tile = 0; tile < 4; ++tile) {
@@ -117,7 +137,7 @@ __device__ void add_whole(const Chunk<Format>& w, int block, const BlockInput<Ti
     w.levels.unpack(tile, 2 * block, low);
     w.levels.unpack(tile, 2 * block + 1, high);
     float2 d = w.scales.scale(tile, block, 0);
-    if constexpr (Format::Scales::super) d = times(d, w.scales.super_scale(tile));
+    if constexpr (Format::Scales::super) d = times(d, w.scales.d.of(tile));
 #pragma unroll
     for (int n = 0; n < Tiles; ++n) {
       float product[4] = {};
@@ -140,7 +160,8 @@ __device__ void add_step(const Chunk<Format>& w, int block, const BlockInput<Til
   if constexpr (Format::sums) {
 #pragma unroll
     for (int n = 0; n < Tiles; ++n) {
-      begin<Format, Step>(c[n], Step == 0 ? in.sums[n].x : in.sums[n].y, Step == 0 ? in.sums[n].z : in.sums[n].w);
+      begin<Format>(c[n], Step == 0 ? in.sums[n].x : in.sums[n].y, Step == 0 ? in.sums[n].z : in.sums[n].w,
+                    2 * block + Step);
     }
   }
 #pragma unroll
@@ -148,7 +169,7 @@ __device__ void add_step(const Chunk<Format>& w, int block, const BlockInput<Til
     unsigned a[4];
     w.levels.unpack(tile, 2 * block + Step, a);
     float2 d = w.scales.scale(tile, block, Step);
-    if constexpr (!Part) d = times(d, w.scales.super_scale(tile));
+    if constexpr (!Part) d = times(d, w.scales.d.of(tile));
 #pragma unroll
     for (int n = 0; n < Tiles; ++n) {
       float product[4];
@@ -209,7 +230,7 @@ __device__ void add_chunk(const Chunk<Format>& w, const InputOf& input_of, Sums<
   }
   if constexpr (part) {
 #pragma unroll
-    for (int tile = 0; tile < 4; ++tile) add_scaled(sum[tile][0], w.scales.super_scale(tile), parts[tile][0]);
+    for (int tile = 0; tile < 4; ++tile) add_scaled(sum[tile][0], w.scales.d.of(tile), parts[tile][0]);
   }
 }
 
@@ -229,18 +250,20 @@ __device__ inline SplitPair split_pair(float2 v) {
 /// of 32 columns: eight upper parts, then eight rests. Those of 16: sixteen upper parts, then as many rests.
 struct GroupSums {
   SplitPair pair[2];
-  /// `sums`: of the row and the first block of the piece; lane 4 g + t of row g.
+  /// `sums`: of the row and the first block of the piece; lane 4 g + t of row g. `pad`: floats between each 32 of them.
   template <class Format>
-  __device__ void load(const float* sums, int t, bool there) {
+  __device__ void load(const float* sums, int t, bool there, int pad = 0) {
     if constexpr (Format::Scales::groups == 2) {
       // Both sums of a block are neighbours, those of blocks 16 floats apart.
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const float2 v = there ? *reinterpret_cast<const float2*>(sums + 16 * (t + 4 * i)) : make_float2(0, 0);
+        const int b = t + 4 * i;
+        const float2 v = there ? *reinterpret_cast<const float2*>(sums + 16 * b + b / 2 * pad) : make_float2(0, 0);
         pair[i] = split_pair(v);
       }
     } else {
-      pair[0] = split_pair(there ? make_float2(sums[16 * t], sums[16 * t + 8]) : make_float2(0, 0));
+      const int at = 16 * t + t / 2 * pad;
+      pair[0] = split_pair(there ? make_float2(sums[at], sums[at + 8]) : make_float2(0, 0));
     }
   }
 };

@@ -118,6 +118,27 @@ __device__ void load_input(BlockInput<1>& in, const uint4* x, std::int64_t to_re
   }
 }
 
+/// `levels_at(h)`: the lane's of group h; from there to scales and to what is behind the piece.
+template <class Format, int Groups, class LevelsAt>
+__device__ void load_weights(Chunk<Format> (&w)[Groups], const LevelsAt& levels_at, int to_scales, int to_tail) {
+  constexpr bool first = Format::loads_first(Groups);
+#pragma unroll
+  for (int h = 0; h < Groups; ++h) {
+    const std::uint8_t* at = levels_at(h);
+    if (first && h + 1 == Groups) {
+      w[h].load_most(at);
+    } else {
+      w[h].levels.load(at);
+    }
+    if (!first) w[h].load_scales(at + to_scales, at + to_tail);
+  }
+  if (!first) return;
+  __syncwarp();  // no load comes later than its place here
+  w[Groups - 1].load_rest(levels_at(Groups - 1));
+#pragma unroll
+  for (int h = 0; h < Groups; ++h) w[h].load_scales(levels_at(h) + to_scales, levels_at(h) + to_tail);
+}
+
 template <class Format, int Groups, int Warps>
 __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_decode_kernel(MatMulQuantParams p) {
   __shared__ DecodeRoom<Groups, Warps> room;
@@ -159,11 +180,8 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
 #pragma unroll
   for (int h = 0; h < Groups; ++h) w[h].prepare(Hidden{static_cast<unsigned>(p.rows) >> 31});
   for (int c = first; c < p.chunks; c += step) {
-#pragma unroll
-    for (int h = 0; h < Groups; ++h) {
-      const std::uint8_t* at = weight + to_group[h];
-      w[h].load(at, at + to_scales, at + to_tail);
-    }
+    load_weights<Format, Groups>(
+        w, [&](int h) { return weight + to_group[h]; }, to_scales, to_tail);
 #pragma unroll
     for (int block = 0; block < 2; ++block) {
       load_input<Format>(in[block], x + 32 * block, to_rest, sums + width * block, there != 0, sums_there != 0);

@@ -45,7 +45,7 @@ __host__ __device__ constexpr Unit unit_of_places(int first, int second) {
 /// The levels of all formats have
 ///   bytes   of a chunk
 ///   zero    the level that stands for zero
-///   unit
+///   unit    and, where steps differ, unit_of(step): their scales (matmul_scales.cuh) put that right
 ///   prepare(), of constants, once
 ///   load(chunk + 16 * lane)
 ///   unpack(tile, step, registers of A).
@@ -117,11 +117,12 @@ struct SixBits {
   }
 };
 
-/// Two bits: an odd step counts sixteen times less, which its scale puts right.
+/// Two bits: an odd step counts sixteen times less.
 struct TwoBits {
   static constexpr int bytes = 1024;
   static constexpr float zero = 0;
   static constexpr Unit unit = unit_of_places(6, 4);
+  __host__ __device__ static constexpr Unit unit_of(int step) { return step % 2 == 0 ? unit : unit_of_places(2, 0); }
   uint4 words[2];
 
   __device__ void prepare(Hidden) {}
@@ -142,23 +143,36 @@ struct TwoBits {
 struct ThreeBits {
   static constexpr int bytes = 1536;
   static constexpr float zero = 4;
-  static constexpr Unit unit = unit_of_places(6, 4);
-  TwoBits low;
-  uint4 high;
+  static constexpr Unit unit = unit_of_places(0, 3);
+  __host__ __device__ static constexpr Unit unit_of(int step) { return step < 3 ? unit : unit_of_places(6, 6); }
+  uint4 words[3];
 
   __device__ void prepare(Hidden) {}
   __device__ void load(const std::uint8_t* p) {
-    low.load(p);
-    high = stream16(p + 1024);
+#pragma unroll
+    for (int i = 0; i < 3; ++i) words[i] = stream16(p + 512 * i);
   }
+  /// As many as there are registers for beside all levels of 64 other rows, and the others.
+  __device__ void load_most(const std::uint8_t* p) {
+    words[0] = stream16(p);
+    words[1] = stream16(p + 512);
+  }
+  __device__ void load_rest(const std::uint8_t* p) { words[2] = stream16(p + 1024); }
+  /// Three a tile.
+  __device__ unsigned word(int tile, int n) const { return word_of(words[(3 * tile + n) / 4], (3 * tile + n) % 4); }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
-    low.unpack(tile, step, a);
-    const unsigned h = turn(word_of(high, tile), step / 2), i = turn(word_of(high, tile), step / 2 + 8);
-    const unsigned first = step % 2 == 0 ? 0x01000100U : 0x00100010U, second = first >> 2;
-    a[0] = mask_or(h, first, a[0]);
-    a[1] = mask_or(h, second, a[1]);
-    a[2] = mask_or(i, first, a[2]);
-    a[3] = mask_or(i, second, a[3]);
+    if (step < 3) {
+      const unsigned w = word(tile, step), v = w >> 9;
+      a[0] = w & 0x00070007U;
+      a[1] = w & 0x00380038U;
+      a[2] = v & 0x00070007U;
+      a[3] = v & 0x00380038U;
+      return;
+    }
+    const unsigned over = mask_or(word(tile, 1) >> 8, 0x00800080U, word(tile, 0) >> 9 & 0x00400040U);
+#pragma unroll
+    for (int r = 0; r < 3; ++r) a[r] = word(tile, r) & 0x01c001c0U;
+    a[3] = mask_or(word(tile, 2) >> 7, 0x01000100U, over);
   }
 };
 
@@ -233,6 +247,12 @@ struct TableBits {
 
   __device__ void prepare(Hidden h) { bytes_of.prepare(h); }
   __device__ void load(const std::uint8_t* p) { low.load(p); }
+  /// See ThreeBits.
+  __device__ void load_most(const std::uint8_t* p) {
+#pragma unroll
+    for (int tile = 0; tile < 3; ++tile) low.words[tile] = stream16(p + 512 * tile);
+  }
+  __device__ void load_rest(const std::uint8_t* p) { low.words[3] = stream16(p + 1536); }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
     unsigned found[2];
     bytes_of.look_up(word_of(low.words[tile], step), found);

@@ -11,9 +11,9 @@ namespace llminfer::cuda {
 ///   minimum  whether there are minima as halves
 ///   unit     what a scale of one is worth
 ///   prepare(), of constants, once
-///   load(behind the levels + 16 g, behind the piece's chunks + 16 g)
+///   load(behind the levels + 16 g)
 ///   scale(tile, block, step of the block): of rows g and g + 8
-///   super_scale(tile), in formats that have one: what those are multiplied by.
+///   d, in formats that have one: what those are multiplied by.
 struct HalfScales {
   static constexpr int bytes = 256, groups = 1;
   static constexpr bool minimum = false, super = false;
@@ -21,7 +21,7 @@ struct HalfScales {
   uint4 words[2];
 
   __device__ void prepare(Hidden) {}
-  __device__ void load(const std::uint8_t* p, const std::uint8_t*) {
+  __device__ void load(const std::uint8_t* p) {
     words[0] = stream16(p);
     words[1] = stream16(p + 128);
   }
@@ -35,7 +35,7 @@ struct HalfMinimumScales {
   uint4 words[2][2];
 
   __device__ void prepare(Hidden) {}
-  __device__ void load(const std::uint8_t* p, const std::uint8_t*) {
+  __device__ void load(const std::uint8_t* p) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) words[i / 2][i % 2] = stream16(p + 128 * i);
   }
@@ -52,7 +52,7 @@ struct ExponentScales {
   uint4 words;
 
   __device__ void prepare(Hidden) {}
-  __device__ void load(const std::uint8_t* p, const std::uint8_t*) { words = stream16(p); }
+  __device__ void load(const std::uint8_t* p) { words = stream16(p); }
   __device__ static float power(unsigned e_on_top) { return __uint_as_float(max(e_on_top >> 1, 0x00400000U)); }
   __device__ float2 scale(int tile, int block, int) const {
     const unsigned w = word_of(words, tile);
@@ -91,12 +91,8 @@ struct ByteScales {
   SuperScale d;
   BytesOn1024 on_1024;
 
-  __device__ float2 super_scale(int tile) const { return d.of(tile); }
   __device__ void prepare(Hidden h) { on_1024.prepare(h); }
-  __device__ void load(const std::uint8_t* p, const std::uint8_t* tail) {
-    words = stream16(p);
-    d.load(tail);
-  }
+  __device__ void load(const std::uint8_t* p) { words = stream16(p); }
   __device__ float2 scale(int tile, int block, int) const {
     const unsigned w = word_of(words, tile);
     return floats_of_pair(Signed ? on_1024.less_128(w, block) : bytes_as_halves(w, block));
@@ -111,12 +107,8 @@ struct NibbleScales {
   uint4 words;
   SuperScale d;
 
-  __device__ float2 super_scale(int tile) const { return d.of(tile); }
   __device__ void prepare(Hidden) {}
-  __device__ void load(const std::uint8_t* p, const std::uint8_t* tail) {
-    words = stream16(p);
-    d.load(tail);
-  }
+  __device__ void load(const std::uint8_t* p) { words = stream16(p); }
   __device__ float2 scale(int tile, int block, int step) const {
     const unsigned w = word_of(words, tile) & (step == 0 ? 0x0f0f0f0fU : 0xf0f0f0f0U);
     return floats_of_pair(bytes_as_halves(w, block));
@@ -131,19 +123,17 @@ struct TwoByteScales {
   SuperScale d;
   BytesOn1024 on_1024;
 
-  __device__ float2 super_scale(int tile) const { return d.of(tile); }
   __device__ void prepare(Hidden h) { on_1024.prepare(h); }
-  __device__ void load(const std::uint8_t* p, const std::uint8_t* tail) {
+  __device__ void load(const std::uint8_t* p) {
     words[0] = stream16(p);
     words[1] = stream16(p + 128);
-    d.load(tail);
   }
   __device__ float2 scale(int tile, int block, int step) const {
     return floats_of_pair(on_1024.less_128(word_of(words[block], tile), step));
   }
 };
 
-/// Six bits less 32, those of odd steps sixteen times that (see TwoBits).
+/// Six bits less 32, by what the units of ThreeBits's steps are of its unit.
 struct SixBitScales {
   static constexpr int bytes = 192, groups = 2;
   static constexpr bool minimum = false, super = true;
@@ -153,22 +143,20 @@ struct SixBitScales {
   SuperScale d;
   BytesOn1024 on_1024;
 
-  __device__ float2 super_scale(int tile) const { return d.of(tile); }
   __device__ void prepare(Hidden h) { on_1024.prepare(h); }
-  __device__ void load(const std::uint8_t* p, const std::uint8_t* tail) {
+  __device__ void load(const std::uint8_t* p) {
     words = stream16(p);
     // Half as far apart as the others.
     const std::uint32_t g = threadIdx.x % 32 / 4;
     high = __ldcs(reinterpret_cast<const uint2*>(p + 128 - 8 * g));
-    d.load(tail);
   }
   __device__ float2 scale(int tile, int block, int step) const {
     const unsigned w = word_of(words, tile), h = tile / 2 == 0 ? high.x : high.y;
     const unsigned upper = tile % 2 == 0 ? (step == 0 ? h : h >> 2) : (step == 0 ? h << 4 : h << 2);
     const unsigned six = mask_or(upper, 0x30303030U, (step == 0 ? w : w >> 4) & 0x0f0f0f0fU);
     const unsigned pair = on_1024(six, block);
-    return floats_of_pair(step == 0 ? sub_halves(pair, 0x64206420U)                 // - 1056
-                                    : fma_halves(pair, 0x4c004c00U, 0xf420f420U));  // 16 (x - 1056)
+    return floats_of_pair(2 * block + step < 3 ? sub_halves(pair, 0x64206420U)                 // x - 1056
+                                               : fma_halves(pair, 0x30002400U, 0xd820cc20U));  // that / (64, 8)
   }
 };
 
@@ -178,7 +166,7 @@ struct NoScales {
   static constexpr bool minimum = false, super = false;
   static constexpr float unit = 1;
   __device__ void prepare(Hidden) {}
-  __device__ void load(const std::uint8_t*, const std::uint8_t*) {}
+  __device__ void load(const std::uint8_t*) {}
 };
 
 }  // namespace llminfer::cuda

@@ -1,91 +1,29 @@
 #!/usr/bin/env python3
 """What the machine code of the CUDA device must look like, as nvdisasm writes it.
 
-usage: sass.py TABLE TOOLS LIBRARY [--write]     TOOLS: folder with cuobjdump and nvdisasm
+usage: sass.py TABLE TOOLS OCCUPANCY LIBRARY [--write]     TOOLS: folder with cuobjdump and nvdisasm
+                                                           OCCUPANCY: the program of occupancy.cpp
        sass.py --self-test
 
 In every kernel: no local memory, no integer division in a loop. In every kernel that multiplies matrices: tensor
 instructions. The share of bytes that loops with tensor instructions load 16 at a time from global memory is held by
 the table: a share that falls fails until the table is written anew, with a reason in the commit. So are the lane
-instructions for each weight in the loops of products of few rows, which have bounds too.
+instructions for each weight in the loops of products of few rows, which have bounds too, the instructions for each tensor
+instruction in those of many rows, and the bytes that are under way at once (in_flight.py).
 """
-import os
 import re
 import subprocess
 import sys
-import tempfile
 
+import disassembly
+import in_flight
 import kernels
+from disassembly import TENSOR
 
-FUNCTION = re.compile(r"^\.text\.(\w+):")
-LABEL = re.compile(r"^(\.L_x_\d+):")
-INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(@!?U?P\w+)?\s*([A-Z][\w.]*)(.*?);")
-TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 DIVISION = re.compile(r"(div|rem)_[us]\d+")
-TENSOR = ("HMMA", "IMMA", "HGMMA", "IGMMA", "DMMA", "QMMA", "OMMA")
-DECODE_KERNEL = re.compile(r"^matmul_decode_kernel<.*, (\d+), \d+>$")
+NUMBERS = ("wide_loads", "lane_instructions_per_weight", "instructions_per_tensor_instruction")
+DECODE_KERNEL = re.compile(r"^matmul_decode_kernel<WeightFormat<.*>, (\d+), \d+\b")
 MATRIX_KERNEL = re.compile(r"^(matmul_(?!plain)\w+_kernel|attention_(mma|tiled)\w*_kernel)")
-
-
-def read_functions(text):
-    """Per function: its instructions as (predicate, opcode, operands), and the places of labels."""
-    functions, current = {}, None
-    for line in text.splitlines():
-        function, label, instruction = FUNCTION.match(line), LABEL.match(line), INSTRUCTION.match(line)
-        if function:
-            current = functions.setdefault(function[1], {"code": [], "labels": {}})
-        elif current is None:
-            continue
-        elif label:
-            current["labels"][label[1]] = len(current["code"])
-        elif instruction:
-            current["code"].append((instruction[1], instruction[2], instruction[3]))
-    return functions
-
-
-def next_places(function):
-    """Per instruction where it may go on."""
-    code, labels = function["code"], function["labels"]
-    edges = []
-    for at, (predicate, opcode, operands) in enumerate(code):
-        word, target = opcode.split(".")[0], TARGET.search(operands)
-        to = [at + 1] if at + 1 < len(code) and (predicate or word not in ("BRA", "EXIT", "RET", "JMP", "KILL")) else []
-        if word == "BRA" and target and labels.get(target[1], len(code)) < len(code):
-            to.append(labels[target[1]])
-        edges.append(to)
-    return edges
-
-
-def loops_of(function):
-    """Sets of instructions that can come again (strongly connected parts, by Tarjan's method without recursion)."""
-    edges = next_places(function)
-    number, low, on_stack, stack, loops = {}, {}, set(), [], []
-    for root in range(len(edges)):
-        if root in number:
-            continue
-        work = [(root, 0)]
-        while work:
-            at, done = work.pop()
-            if done == 0:
-                number[at] = low[at] = len(number)
-                stack.append(at)
-                on_stack.add(at)
-            if done > 0 and edges[at][done - 1] in on_stack:
-                low[at] = min(low[at], low[edges[at][done - 1]])
-            if done < len(edges[at]):
-                work.append((at, done + 1))
-                if edges[at][done] not in number:
-                    work.append((edges[at][done], 0))
-                continue
-            if low[at] == number[at]:
-                part = set(stack[stack.index(at):])
-                del stack[len(stack) - len(part):]
-                on_stack -= part
-                opcodes = {function["code"][i][1].split(".")[0] for i in part}
-                # Behind the end the code jumps to itself, for ever.
-                if (len(part) > 1 or at in edges[at]) and opcodes != {"BRA"}:
-                    loops.append(part)
-    return loops
 
 
 def is_division(opcode):
@@ -115,7 +53,7 @@ def wide_share(function, loops):
     wide = total = 0
     for loop in loops:
         opcodes = [function["code"][at][1] for at in loop]
-        if not any(o.startswith(TENSOR) for o in opcodes):
+        if not disassembly.has_tensor(function, loop):
             continue
         for opcode in opcodes:
             if opcode.startswith(("LDG", "LDGSTS", "UBLKCP")):
@@ -131,8 +69,18 @@ def instructions_per_weight(name, function, loops):
     groups = DECODE_KERNEL.match(name)
     if not groups:
         return None
-    counts = [len(loop) for loop in loops if any(function["code"][at][1].startswith(TENSOR) for at in loop)]
+    counts = [len(loop) for loop in loops if disassembly.has_tensor(function, loop)]
     return round(32 * sum(counts) / (64 * 64 * int(groups[1])), 2)
+
+
+def instructions_per_tensor(name, function, loops):
+    """In products of many rows: of a loop for each tensor instruction in it, its outer parts counted once; None for
+    others. Beyond about eight the issue of instructions takes longer than tensor cores do."""
+    if not name.startswith("matmul_batch_kernel"):
+        return None
+    own = [at for loop in loops if disassembly.has_tensor(function, loop) for at in loop]
+    tensor = sum(function["code"][at][1].startswith(TENSOR) for at in own)
+    return round(len(own) / tensor, 2) if tensor else None
 
 
 def most_per_weight(name):
@@ -140,7 +88,7 @@ def most_per_weight(name):
 
 
 def look_at(name, function):
-    """Problems, the share of wide loads, and lane instructions per weight."""
+    """Problems, and the numbers that the table holds, by name."""
     problems = []
     opcodes = [opcode for _, opcode, _ in function["code"]]
     if not opcodes:
@@ -150,46 +98,28 @@ def look_at(name, function):
     matrix = MATRIX_KERNEL.match(name)
     if matrix and not any(o.startswith(TENSOR) for o in opcodes):
         problems.append("no tensor instructions")
-    loops = loops_of(function)
+    loops = disassembly.loops_of(function)
     divisions = divisions_in_loops(function, loops)
     if divisions:
         problems.append(f"{divisions} integer divisions in loops")
     per_weight = instructions_per_weight(name, function, loops)
     if per_weight is not None and not 0 < per_weight <= most_per_weight(name):
         problems.append(f"{per_weight} lane instructions for each weight, the bound is {most_per_weight(name)}")
-    return problems, wide_share(function, loops) if matrix else None, per_weight
-
-
-def disassemble(tools, library):
-    """Per architecture the functions of a library."""
-    found = {}
-    with tempfile.TemporaryDirectory() as folder:
-        run = {"check": True, "capture_output": True, "text": True, "cwd": folder}
-        environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}")
-        subprocess.run([os.path.join(tools, "cuobjdump"), "-xelf", "all", os.path.abspath(library)], env=environment,
-                       **run)
-        for file in sorted(os.listdir(folder)):
-            arch = re.search(r"\.sm_(\w+)\.cubin$", file)
-            if not arch:
-                raise kernels.Failure(f"a file without an architecture: {file}")
-            text = subprocess.run([os.path.join(tools, "nvdisasm"), "-c", file], **run).stdout
-            functions = read_functions(text)
-            if not functions:
-                raise kernels.Failure(f"no function in {file}")
-            found.setdefault(arch[1], {}).update(functions)
-    return found
+    return problems, {"wide_loads": wide_share(function, loops) if matrix else None,
+                      "lane_instructions_per_weight": per_weight,
+                      "instructions_per_tensor_instruction": instructions_per_tensor(name, function, loops)}
 
 
 def check(found, table):
-    problems, now = [], {"wide_loads": {}, "lane_instructions_per_weight": {}}
-    known = {arch for rows in table.values() for row in rows.values() for arch in row}
+    problems, now = [], {what: {} for what in NUMBERS}
+    known = {arch for row in table["wide_loads"].values() for arch in row}
     for arch, functions in sorted(found.items()):
         names = kernels.short_names(functions)
         for raw, function in sorted(functions.items()):
             name = names[raw]
-            told, share, per_weight = look_at(name, function)
+            told, numbers = look_at(name, function)
             problems += [f"{name}, sm_{arch}: {problem}" for problem in told]
-            for what, value in (("wide_loads", share), ("lane_instructions_per_weight", per_weight)):
+            for what, value in numbers.items():
                 if value is None:
                     continue
                 now[what].setdefault(name, {})[arch] = value
@@ -202,6 +132,7 @@ def check(found, table):
 
 
 def self_test():
+    in_flight.self_test()
     loop = """.text.matmul_x_kernel:
         /*0000*/                   LDG.E.128 R4, [R2.64] ;
 .L_x_1:
@@ -214,21 +145,23 @@ def self_test():
 .L_x_2:
         /*0070*/                   BRA `(.L_x_2) ;
 """
-    function = read_functions(loop)["matmul_x_kernel"]
-    assert loops_of(function) == [{1, 2, 3, 4}]
-    assert look_at("matmul_x_kernel", function) == ([], 0.8, None)
+    function = disassembly.read_functions(loop)["matmul_x_kernel"]
+    assert disassembly.loops_of(function) == [{1, 2, 3, 4}]
+    problems, numbers = look_at("matmul_x_kernel", function)
+    assert problems == [] and numbers["wide_loads"] == 0.8 and numbers["lane_instructions_per_weight"] is None
+    assert look_at("matmul_batch_kernel<F>", function)[1]["instructions_per_tensor_instruction"] == 4
     bad = loop.replace("LDG.E R5, [R2.64]", "I2F.U32.RP R5, R2").replace("HMMA.16816.F32 R8, R4, R2, R8", "STL [R1], R4")
-    problems = look_at("matmul_x_kernel", read_functions(bad)["matmul_x_kernel"])[0]
+    problems = look_at("matmul_x_kernel", disassembly.read_functions(bad)["matmul_x_kernel"])[0]
     assert problems == ["local memory is used", "no tensor instructions", "1 integer divisions in loops"], problems
     call = loop.replace("LDG.E R5, [R2.64]", "CALL.REL.NOINC `($__internal_0_$__cuda_sm20_rem_u64)")
-    assert look_at("matmul_x_kernel", read_functions(call)["matmul_x_kernel"])[0] == ["1 integer divisions in loops"]
+    assert look_at("matmul_x_kernel", disassembly.read_functions(call)["matmul_x_kernel"])[0] == ["1 integer divisions in loops"]
     floats = call.replace("cuda_sm20_rem_u64", "cuda_sm3x_div_rn_noftz_f32_slowpath")
-    assert look_at("matmul_x_kernel", read_functions(floats)["matmul_x_kernel"])[0] == []
+    assert look_at("matmul_x_kernel", disassembly.read_functions(floats)["matmul_x_kernel"])[0] == []
     jump = loop.replace("@P0 BRA `(.L_x_1)", "    BRA `(.L_x_3)").replace("        /*0060*/", ".L_x_3:\n        /*0060*/")
-    assert loops_of(read_functions(jump)["matmul_x_kernel"]) == []
+    assert disassembly.loops_of(disassembly.read_functions(jump)["matmul_x_kernel"]) == []
     many = loop.replace("        /*0020*/", "        /*0020*/                   FFMA R1, R2, R3, R1 ;\n" * 400 + "        /*0020*/")
-    assert instructions_per_weight("matmul_decode_kernel<F, 2, 8>", function, loops_of(function)) == 0.02
-    assert look_at("matmul_decode_kernel<F, 1, 8>", read_functions(many)["matmul_x_kernel"])[0] == [
+    assert instructions_per_weight("matmul_decode_kernel<WeightFormat<F>, 2, 8>", function, disassembly.loops_of(function)) == 0.02
+    assert look_at("matmul_decode_kernel<WeightFormat<F>, 1, 8>", disassembly.read_functions(many)["matmul_x_kernel"])[0] == [
         "3.16 lane instructions for each weight, the bound is 3.0"]
     try:
         look_at("norm_kernel", {"code": [], "labels": {}})
@@ -240,14 +173,16 @@ def self_test():
 def main(args):
     if args == ["--self-test"]:
         return self_test()
-    if len(args) not in (3, 4):
+    if len(args) not in (4, 5):
         sys.exit(__doc__)
-    found = disassemble(args[1], args[2])
+    found = disassembly.disassemble(args[1], args[3])
     table = kernels.read_table(args[0])
-    if args[3:] == ["--write"]:
-        table = {"wide_loads": {}, "lane_instructions_per_weight": {}}
+    if args[4:] == ["--write"]:
+        table = {what: {} for what in (*NUMBERS, "kb_under_way")}
     problems, now = check(found, table)
-    if args[3:] == ["--write"]:
+    now["kb_under_way"] = in_flight.measure(found, args[2])
+    problems += in_flight.check(now["kb_under_way"], table["kb_under_way"])
+    if args[4:] == ["--write"]:
         kernels.write_table(args[0], now)
     elif problems:
         print(f"to write {args[0]} anew: give this test's command --write at its end")
