@@ -23,6 +23,12 @@ namespace {
 
 constexpr int warps = 4;
 constexpr int threads = 32 * warps;
+/// Heads up to which a multiprocessor is to have room for four blocks, so that enough keys are under way.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int widest_of_four = 64;  // 80 would spill
+#else
+constexpr int widest_of_four = 80;
+#endif
 
 /// Maximum and sum of two query heads, rows g and g + 8.
 struct Softmax {
@@ -348,7 +354,7 @@ __device__ void attend(const AttentionParams& p, const AttentionRoom& room, Atte
 }
 
 template <int D>
-__global__ void __launch_bounds__(threads, D <= 80 ? 4 : 1)
+__global__ void __launch_bounds__(threads, D <= widest_of_four ? 4 : 1)
     attention_mma_kernel(AttentionParams p, AttentionRoom room) {
   __shared__ AttentionShared<D> shared;
   const int token = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y);
