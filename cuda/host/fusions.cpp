@@ -113,17 +113,39 @@ class Finder {
 
 }  // namespace
 
+namespace {
+
+/// Whether one launch combines the results of experts at op `c`, adds and, as the next op, makes a norm's fragments.
+bool folds_norm(const backend::Graph& graph, const Fusions& fusions, std::size_t c) {
+  if (c + 2 >= graph.ops.size()) return false;
+  const auto* norm = std::get_if<backend::RmsNorm>(&graph.ops[c + 2]);
+  return norm != nullptr && norm->in == std::get<backend::Add>(graph.ops[c + 1]).out &&
+         (fusions.into_fragments[c + 2] || fusions.also_into_fragments[c + 2]);
+}
+
+/// Says, behind the last op of such a launch, that somebody reads a value.
+void read_again(backend::Graph& graph, backend::ValueId id) {
+  graph.values.push_back({graph.values[static_cast<std::size_t>(id)].rows, 1});
+  graph.ops.push_back(backend::Scale{id, static_cast<backend::ValueId>(graph.values.size() - 1), 1.0F});
+}
+
+}  // namespace
+
 backend::Graph with_lives_of_launches(const backend::Graph& graph, const Fusions& fusions) {
   backend::Graph longer = graph;
   longer.ops.clear();
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     longer.ops.push_back(graph.ops[i]);
-    if (i == 0 || !fusions.adds_next[i - 1]) continue;
-    const auto* combine = std::get_if<backend::MoeCombine>(&graph.ops[i - 1]);
-    if (combine == nullptr) continue;
-    // Somebody reads what was combined after the addition.
-    longer.values.push_back({graph.values[static_cast<std::size_t>(combine->in)].rows, 1});
-    longer.ops.push_back(backend::Scale{combine->in, static_cast<backend::ValueId>(longer.values.size() - 1), 1.0F});
+    for (std::size_t back = 1; back <= 2 && back <= i; ++back) {
+      const std::size_t c = i - back;
+      const auto* combine = std::get_if<backend::MoeCombine>(&graph.ops[c]);
+      if (combine == nullptr || !fusions.adds_next[c] || back != (folds_norm(graph, fusions, c) ? 2U : 1U)) continue;
+      // Blocks that are late still read what the others' results must not lie upon.
+      const auto& add = std::get<backend::Add>(graph.ops[c + 1]);
+      read_again(longer, combine->in);
+      read_again(longer, combine->route);
+      read_again(longer, add.a == combine->out ? add.b : add.a);
+    }
   }
   return longer;
 }

@@ -22,6 +22,7 @@ constexpr std::int32_t width = 128, head = 64, kv_width = 64, layers = 2, vocabu
 struct Kind {
   WeightType values = WeightType::q4_0;  ///< of the weight that makes them
   bool experts = false;
+  std::int32_t inner = 96;  ///< width inside an expert
 };
 
 ValueId product(op_cases::CaseBuilder& b, ValueId in, std::int32_t out, WeightType type = WeightType::q4_0) {
@@ -33,8 +34,8 @@ ValueId norm(op_cases::CaseBuilder& b, ValueId in) {
 }
 
 /// Two of four experts.
-ValueId experts(op_cases::CaseBuilder& b, ValueId in) {
-  constexpr std::int32_t count = 4, used = 2, inner = 96;
+ValueId experts(op_cases::CaseBuilder& b, ValueId in, std::int32_t inner) {
+  constexpr std::int32_t count = 4, used = 2;
   backend::MoeRoute route;
   route.in = product(b, in, count, WeightType::f32);
   route.experts = count;
@@ -82,7 +83,7 @@ ValueId layer(op_cases::CaseBuilder& b, ValueId x, bool last, const Kind& kind) 
   }
   x = b.add(backend::Add{x, product(b, a, width), none}, x, width);
   const ValueId f = norm(b, x);
-  return b.add(backend::Add{x, kind.experts ? experts(b, f) : dense(b, f), none}, x, width);
+  return b.add(backend::Add{x, kind.experts ? experts(b, f, kind.inner) : dense(b, f), none}, x, width);
 }
 
 op_cases::OpCase decoder(const Kind& kind) {
@@ -278,8 +279,9 @@ TEST_CASE("launches of layers with weights of two types, and with experts") {
     std::uint64_t launches;  // of a layer
   };
   // Experts: router, choice, tokens in the order of experts, gate with up, down, combination.
-  for (const Layers& l :
-       {Layers{"values of another type", {WeightType::q8_0}, 7}, {"experts", {WeightType::q4_0, true}, 10}}) {
+  for (const Layers& l : {Layers{"values of another type", {WeightType::q8_0}, 7},
+                          {"experts", {WeightType::q4_0, true}, 10},
+                          Layers{"narrow experts", {WeightType::q4_0, true, 32}, 10}}) {
     INFO(l.name);
     const Device d(l.kind);
     Run recorded(*d.program), single(*d.program);
@@ -291,6 +293,11 @@ TEST_CASE("launches of layers with weights of two types, and with experts") {
       const CallCounts before = simulated_device().calls;
       CHECK(recorded.step(n, 1, nullptr) == expected);
       CHECK(simulated_device().calls.launches - before.launches == l.launches * layers + 5);
+    }
+    // The last norm's values come out, beside what other blocks of its launch still read.
+    for (int i = 0; i < 3; ++i) {
+      CHECK(recorded.step(9, 1, nullptr, backend::OutputKind::hidden) ==
+            single.step(9, 1, &watch, backend::OutputKind::hidden));
     }
   }
   no_findings();

@@ -168,6 +168,7 @@ void Executor::column_steps(const Phase& phase, std::int64_t begin, std::int64_t
 void Executor::expert_list(const Phase& phase, int thread, int threads) noexcept {
   const bool steps = phase.cut == StepCut::columns;
   const core::Share columns = column_share(phase, thread, threads);
+  if (steps && columns.begin >= columns.end) return;  // else the last panel of a width that is no multiple of 16
   for (std::int32_t i = phase.first_op; i < phase.first_op + phase.products; ++i) {
     const auto& op = std::get<backend::MoeMatMul>(program_.graph().ops[static_cast<std::size_t>(i)]);
     const core::Share panels =

@@ -1,6 +1,7 @@
 // Regions of code for one instruction set inside a file that is otherwise compiled for the baseline. Between BEGIN and
-// END stand only static, non-template functions, and no inline function of a header may be called that another file
-// could share: the linker would keep one copy, perhaps the wrong one. Every header is included before BEGIN.
+// END stand only static functions, no template with external linkage, and no inline function of a header may be called
+// that another file could share: the linker would keep one copy, perhaps the wrong one. Every header is included before
+// BEGIN.
 #pragma once
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))

@@ -77,7 +77,7 @@ class SamplerChain {
   bool forbids() const noexcept;
   void fill_allowed(std::span<std::uint32_t> allowed) const noexcept;
   /// What sample() would do with a row whose best allowed logits these are: wants_top_alone() of them, falling, a NaN
-  /// before all numbers, the lower id first of equals.
+  /// before all numbers, the lower id first of equals. But that +infinity of a forbidden token is not seen.
   SampleStatus sample_top(SamplerWorkspace& workspace, std::span<const Token> ids, std::span<const float> logits,
                           std::span<const Token> history, Draw& draw) noexcept;
 

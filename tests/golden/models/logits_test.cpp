@@ -38,7 +38,7 @@ Difference compare(const test::Golden& golden, const std::vector<float>& logits)
     for (std::size_t i = 0; i < width; ++i) {
       const double difference = std::fabs(double{ours[i]} - row.logits[i]);
       d.worst = std::isnan(difference) ? INFINITY : std::max(d.worst, difference);
-      mean_square += difference * difference / static_cast<double>(width);
+      mean_square += std::isnan(difference) ? INFINITY : difference * difference / static_cast<double>(width);
     }
     const auto best = std::max_element(row.logits.begin(), row.logits.end()) - row.logits.begin();
     if (std::max_element(ours, ours + width) - ours == best) ++d.first_choice;
@@ -125,6 +125,7 @@ TEST_CASE("tiny models: the cpu device agrees") {
         // Rounded activations may turn a choice between two experts that are nearly equal, in a row or two.
         const bool experts = std::string(c.model).find("moe") != std::string::npos || c.model == std::string("mixtral");
         CHECK(rms(d, experts ? 1 : 0) <= 0.1);
+        CHECK(rms(d) <= (experts ? 0.3 : 0.1));
       } else {
         CHECK(d.worst <= c.tolerance);
       }

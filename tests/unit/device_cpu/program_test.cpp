@@ -272,7 +272,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 std::vector<Spec> specs() {
-  std::vector<Spec> out(11);
+  std::vector<Spec> out(12);
   out[1].type = WeightType::q4_1;
   out[1].heads = out[1].heads_kv = 2;
   out[1].bias = true;
@@ -302,6 +302,9 @@ std::vector<Spec> specs() {
   out[8].post_norm = true;
   out[9].heads = 8;  // two heads share a panel
   out[9].head = 24;
+  out[11].type = WeightType::f16;
+  out[11].moe = true;
+  out[11].feed = 40;               // of five threads two have no part of it
   out[10].type = WeightType::f16;  // no number of heads is whole panels
   out[10].heads = 3;
   out[10].heads_kv = 1;
