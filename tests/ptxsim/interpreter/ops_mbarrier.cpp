@@ -7,7 +7,7 @@
 namespace ptxsim {
 namespace {
 
-/// Waits that may fail while nothing else happens to the block's objects; then it is a deadlock.
+/// Waits of each warp that may fail while nothing else happens to the block's objects; then it is a deadlock.
 constexpr std::uint64_t most_failed_waits = 20'000;
 
 /// The object as memory: making it writes its 8 bytes, all else reads them, so that its use is ordered behind.
@@ -55,7 +55,7 @@ void arrive(Warp& w, const Instruction& i, std::uint32_t mask) {
     const auto address = static_cast<std::uint32_t>(a.address[l]);
     const std::uint32_t number =
         (i.flags & has_number) != 0 ? static_cast<std::uint32_t>(w.value(i.operands[at + 1], l)) : 1;
-    if ((i.flags & expects) != 0) expect_no(w, i, all.expect(address, number));
+    if ((i.flags & expects) != 0) expect_no(w, i, all.expect(address, number, i));
     if ((i.flags & arrives) == 0) return;
     std::uint64_t state = 0;
     expect_no(w, i, all.arrive(address, w.index(), (i.flags & expects) != 0 ? 1 : number, state));
@@ -63,21 +63,28 @@ void arrive(Warp& w, const Instruction& i, std::uint32_t mask) {
   });
 }
 
-/// operands: predicate, address, state or parity (mode).
+/// operands: predicate, address, state or parity (mode). Lanes that ask the same get one answer, of one test.
 void wait(Warp& w, const Instruction& i, std::uint32_t mask) {
   const Access a = object_access(w, i, i.operands[1], i.offset, mask, AccessKind::read);
   Block& block = w.block();
   std::uint32_t succeeded = 0;
-  for_lanes(mask, [&](std::uint32_t l) {
+  for (std::uint32_t left = mask; left != 0;) {
+    const auto first = static_cast<std::uint32_t>(__builtin_ctz(left));
+    const std::uint64_t value = w.value(i.operands[2], first);
+    std::uint32_t same = 0;
+    for_lanes(left, [&](std::uint32_t l) {
+      if (a.address[l] == a.address[first] && w.value(i.operands[2], l) == value) same |= 1U << l;
+    });
     bool done = false;
     expect_no(w, i,
-              block.mbarriers().test(static_cast<std::uint32_t>(a.address[l]), w.index(),
-                                     static_cast<Mbarriers::Phase>(i.mode), w.value(i.operands[2], l), done));
-    succeeded |= (done ? 1U : 0U) << l;
-  });
+              block.mbarriers().test(static_cast<std::uint32_t>(a.address[first]), w.index(),
+                                     static_cast<Mbarriers::Phase>(i.mode), value, done));
+    if (done) succeeded |= same;
+    left &= ~same;
+  }
   w.set_predicate(i.operands[0], succeeded, mask);
   if (succeeded != 0) ++w.warp_time;
-  if (block.mbarriers().failed_waits() > most_failed_waits) {
+  if (block.mbarriers().failed_waits() > most_failed_waits * block.warp_count()) {
     block.launch().abort(Check::deadlock, i, "an mbarrier's phase does not end: " + block.positions());
   }
 }

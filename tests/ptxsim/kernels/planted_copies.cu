@@ -19,13 +19,16 @@ __device__ void arrive_expecting(const unsigned long long* object, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(object)), "r"(bytes)
                : "memory");
 }
-__device__ void wait(const unsigned long long* object, int parity) {
+__device__ bool try_wait(const unsigned long long* object, int parity) {
   unsigned done = 0;
-  while (done == 0) {
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(done)
-                 : "r"(shared_address(object)), "r"(parity)
-                 : "memory");
+  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+               : "=r"(done)
+               : "r"(shared_address(object)), "r"(parity)
+               : "memory");
+  return done != 0;
+}
+__device__ void wait(const unsigned long long* object, int parity) {
+  while (!try_wait(object, parity)) {
   }
 }
 __device__ void copy(const float* to, const float* from, int bytes, const unsigned long long* object) {
@@ -35,8 +38,9 @@ __device__ void copy(const float* to, const float* from, int bytes, const unsign
                : "memory");
 }
 
-// --- bulk copies: the first thread asks, all wait and read
-enum class Bug { none, no_wait, one_warp_waits, other_parity, bytes, place, outside, not_made, made_twice };
+// --- bulk copies: the first thread asks, all wait and read. Where copies are early, nothing is wrong
+// with bugs named late.
+enum class Bug { none, no_wait, one_try, one_warp_waits, other_parity, bytes, place, outside, not_made, made_twice };
 
 template <Bug B>
 __device__ void bulk(float* y, const float* x) {
@@ -49,12 +53,14 @@ __device__ void bulk(float* y, const float* x) {
     arrive_expecting(&object, B == Bug::bytes ? 512 : 256);
     copy(B == Bug::place ? s + 1 : s, x + 64 * blockIdx.x + (B == Bug::outside ? 96 : 0), 256, &object);
   }
-  const bool waits = B != Bug::no_wait && (B != Bug::one_warp_waits || threadIdx.x < 32);
+  if (B == Bug::one_try) try_wait(&object, 0);
+  const bool waits = B != Bug::no_wait && B != Bug::one_try && (B != Bug::one_warp_waits || threadIdx.x < 32);
   if (waits) wait(&object, B == Bug::other_parity ? 1 : 0);
   y[here()] = s[63 - threadIdx.x];
 }
 KERNEL bug_shared_race_bulk_no_wait ARGUMENTS { bulk<Bug::no_wait>(y, x); }
 KERNEL ok_shared_race_bulk_no_wait ARGUMENTS { bulk<Bug::none>(y, x); }
+KERNEL bug_shared_race_late_one_try ARGUMENTS { bulk<Bug::one_try>(y, x); }
 KERNEL bug_shared_race_bulk_one_warp ARGUMENTS { bulk<Bug::one_warp_waits>(y, x); }
 KERNEL bug_shared_race_bulk_parity ARGUMENTS { bulk<Bug::other_parity>(y, x); }
 KERNEL bug_deadlock_bulk_bytes ARGUMENTS { bulk<Bug::bytes>(y, x); }
@@ -62,6 +68,23 @@ KERNEL bug_alignment_bulk ARGUMENTS { bulk<Bug::place>(y, x); }
 KERNEL bug_bounds_bulk ARGUMENTS { bulk<Bug::outside>(y, x); }
 KERNEL bug_mbarrier_not_made ARGUMENTS { bulk<Bug::not_made>(y, x); }
 KERNEL bug_mbarrier_made_twice ARGUMENTS { bulk<Bug::made_twice>(y, x); }
+
+/// Nobody wants what the copy brings.
+template <int Bytes, bool Waits>
+__device__ void unread(float* y, const float* x) {
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long object;
+  if (threadIdx.x == 0) {
+    make(&object, 1);
+    arrive_expecting(&object, Bytes);
+    copy(s, x, 256, &object);
+    if (Waits) wait(&object, 0);
+  }
+  y[here()] = x[here()];
+}
+KERNEL bug_mbarrier_late_end ARGUMENTS { unread<256, false>(y, x); }
+KERNEL ok_mbarrier_late_end ARGUMENTS { unread<256, true>(y, x); }
+KERNEL bug_mbarrier_bytes_at_end ARGUMENTS { unread<512, false>(y, x); }
 
 /// One stage, filled twice: the second copy may begin when all have read the first.
 template <bool Waits>

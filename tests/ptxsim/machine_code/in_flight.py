@@ -127,9 +127,9 @@ def measure(found, program):
     return table
 
 
-def check(now, held):
-    """Problems: less than LEAST, or than the table has."""
-    problems = []
+def check(now, held, architectures):
+    """Problems: less than LEAST, or than the table has, or nothing where it has something."""
+    problems = kernels.no_longer_found(now, held, architectures, "KB under way")
     known = {arch for row in held.values() for arch in row}
     for name, row in sorted(now.items()):
         for arch, kilobytes in sorted(row.items()):
@@ -164,7 +164,8 @@ def self_test():
     attention = text.replace("LDG.E.EF.128 R12", "LDG.E.64 R12").replace("LDG.E.128.CONSTANT", "LDG.E")
     function = disassembly.read_functions(attention)["matmul_decode_kernel"]
     assert most_under_way("attention_mma_kernel<64>", function, loop) == 2 * 512 + 256
-    assert check({"a": {"80": 33.0}}, {}) == []
-    assert check({"a": {"80": 31.9}}, {}) == ["a, sm_80: 31.9 KB under way on a multiprocessor, the least is 32"]
-    assert check({"a": {"80": 33.0}}, {"a": {"80": 34.0}}) == [
+    assert check({"a": {"80": 33.0}}, {}, {"80"}) == []
+    assert check({"a": {"80": 31.9}}, {}, {"80"}) == ["a, sm_80: 31.9 KB under way on a multiprocessor, the least is 32"]
+    assert len(check({"a": {"80": 33.0}}, {"a": {"80": 33.0, "89": 33.0}, "b": {"80": 33.0, "89": 33.0}}, {"80"})) == 1
+    assert check({"a": {"80": 33.0}}, {"a": {"80": 34.0}}, {"80"}) == [
         "a, sm_80: 33.0 KB under way on a multiprocessor, the table has 34.0"]

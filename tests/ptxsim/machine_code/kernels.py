@@ -55,6 +55,13 @@ def write_table(path, table):
         file.write("\n")
 
 
+def no_longer_found(now, held, architectures, what):
+    """Problems: what a table holds of architectures that were looked at and nothing was found for."""
+    return [f"{name}, sm_{arch}: the table has {what} {value}, none was found; if that is right, write the table anew"
+            for name, row in sorted(held.items()) for arch, value in sorted(row.items())
+            if arch in architectures and arch not in now.get(name, {})]
+
+
 def report(problems, looked_at):
     for problem in problems:
         print(problem)

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """What the machine code of the CUDA device must look like, as nvdisasm writes it.
 
-usage: sass.py TABLE TOOLS OCCUPANCY LIBRARY [--write]     TOOLS: folder with cuobjdump and nvdisasm
-                                                           OCCUPANCY: the program of occupancy.cpp
+usage: sass.py TABLE TOOLS OCCUPANCY LIBRARY [--all] [--write]     TOOLS: folder with cuobjdump and nvdisasm
+                                                                   OCCUPANCY: the program of occupancy.cpp
+                                                                   --all: every architecture of the table must be there
        sass.py --self-test
 
 In every kernel: no local memory, no integer division in a loop. In every kernel that multiplies matrices: tensor
 instructions. The share of bytes that loops with tensor instructions load 16 at a time from global memory is held by
 the table: a share that falls fails until the table is written anew, with a reason in the commit. So are the lane
 instructions for each weight in the loops of products of few rows, which have bounds too, the instructions for each tensor
-instruction in those of many rows, and the bytes that are under way at once (in_flight.py).
+instruction in those of many rows, and the bytes that are under way at once (in_flight.py). What the table has and the
+library no longer, under that name, is a problem as well.
 """
 import re
 import subprocess
@@ -110,6 +112,12 @@ def look_at(name, function):
                       "instructions_per_tensor_instruction": instructions_per_tensor(name, function, loops)}
 
 
+def absent(found, table):
+    """Problems: architectures of the table that the library does not have."""
+    known = {arch for rows in table.values() for row in rows.values() for arch in row}
+    return [f"sm_{arch}: the table has it, the library has not" for arch in sorted(known - set(found))]
+
+
 def check(found, table):
     problems, now = [], {what: {} for what in NUMBERS}
     known = {arch for row in table["wide_loads"].values() for arch in row}
@@ -128,6 +136,8 @@ def check(found, table):
                     problems.append(f"{name}, sm_{arch}: not in the table, {what} is {value}")
                 elif arch in known and (value < held if what == "wide_loads" else value > held):
                     problems.append(f"{name}, sm_{arch}: {what} is {value}, the table has {held}")
+    for what in NUMBERS:
+        problems += kernels.no_longer_found(now[what], table[what], found, what)
     return problems, now
 
 
@@ -163,6 +173,13 @@ def self_test():
     assert instructions_per_weight("matmul_decode_kernel<WeightFormat<F>, 2, 8>", function, disassembly.loops_of(function)) == 0.02
     assert look_at("matmul_decode_kernel<WeightFormat<F>, 1, 8>", disassembly.read_functions(many)["matmul_x_kernel"])[0] == [
         "3.16 lane instructions for each weight, the bound is 3.0"]
+    table = {"wide_loads": {"matmul_x_kernel": {"80": 0.8, "90a": 0.8}, "matmul_y_kernel": {"90a": 1.0}},
+             "lane_instructions_per_weight": {}, "instructions_per_tensor_instruction": {}}
+    assert check({"80": {"matmul_x_kernel": function}}, table)[0] == []
+    gone = check({arch: {"matmul_x_kernel": function} for arch in ("80", "90a")}, table)[0]
+    assert len(gone) == 1 and gone[0].startswith("matmul_y_kernel, sm_90a: the table has wide_loads 1.0"), gone
+    assert len(check({"80": {"norm_kernel": function}}, table)[0]) == 1
+    assert absent({"80": {}}, table) == ["sm_90a: the table has it, the library has not"]
     try:
         look_at("norm_kernel", {"code": [], "labels": {}})
     except kernels.Failure:
@@ -173,16 +190,18 @@ def self_test():
 def main(args):
     if args == ["--self-test"]:
         return self_test()
-    if len(args) not in (4, 5):
+    options = set(args[4:])
+    if len(args) < 4 or options - {"--all", "--write"}:
         sys.exit(__doc__)
     found = disassembly.disassemble(args[1], args[3])
     table = kernels.read_table(args[0])
-    if args[4:] == ["--write"]:
+    if "--write" in options:
         table = {what: {} for what in (*NUMBERS, "kb_under_way")}
     problems, now = check(found, table)
     now["kb_under_way"] = in_flight.measure(found, args[2])
-    problems += in_flight.check(now["kb_under_way"], table["kb_under_way"])
-    if args[4:] == ["--write"]:
+    problems += in_flight.check(now["kb_under_way"], table["kb_under_way"], found)
+    problems += absent(found, table) if "--all" in options else []
+    if "--write" in options:
         kernels.write_table(args[0], now)
     elif problems:
         print(f"to write {args[0]} anew: give this test's command --write at its end")
