@@ -109,7 +109,7 @@ class HeadRunFinder {
 }  // namespace
 
 std::int32_t HeadRun::Part::unit() const noexcept {
-  if (head == 0) return panel_rows;
+  if (head <= 0) return panel_rows;
   const std::int64_t both = std::lcm(std::int64_t{head}, std::int64_t{panel_rows});
   return width % both == 0 ? static_cast<std::int32_t>(both) : width;
 }

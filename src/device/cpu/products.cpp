@@ -27,7 +27,8 @@ void Executor::matmul(const Phase& phase, int thread, int threads) noexcept {
 }
 
 const backend::MatMul& Executor::product_at(const Phase& phase, std::int32_t index) const noexcept {
-  return std::get<backend::MatMul>(program_.graph().ops[static_cast<std::size_t>(phase.first_op + index)]);
+  return std::get<backend::MatMul>(
+      program_.graph().ops[static_cast<std::size_t>(phase.first_op) + static_cast<std::size_t>(index)]);
 }
 
 /// Panels [begin, end) of one product.

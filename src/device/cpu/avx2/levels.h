@@ -4,8 +4,8 @@
 
 typedef __m256i I;
 typedef __m256 F;
-constexpr int lanes = 8;
-constexpr int parts = 2;
+inline constexpr int lanes = 8;
+inline constexpr int parts = 2;
 
 static inline I load_line(const std::byte* line, int part) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line) + part);

@@ -45,19 +45,20 @@ static inline __attribute__((always_inline)) void wide_strip(const float* a, std
   if (rows == 1) wide_tile(a, a_stride, b, b_stride, c, c_stride, 1, vectors, n, accumulate);
 }
 
-static void strip_32(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, float* c,
-                     std::int64_t c_stride, int rows, std::int64_t n, bool accumulate) {
+static inline void strip_32(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, float* c,
+                            std::int64_t c_stride, int rows, std::int64_t n, bool accumulate) {
   wide_strip(a, a_stride, b, b_stride, c, c_stride, rows, 2, n, accumulate);
 }
 
-static void strip_16(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, float* c,
-                     std::int64_t c_stride, int rows, std::int64_t n, bool accumulate) {
+static inline void strip_16(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, float* c,
+                            std::int64_t c_stride, int rows, std::int64_t n, bool accumulate) {
   wide_strip(a, a_stride, b, b_stride, c, c_stride, rows, 1, n, accumulate);
 }
 
 /// Any number of columns, in whole 16.
-static void float_columns(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, float* c,
-                          std::int64_t c_stride, int rows, std::int32_t columns, std::int64_t n, bool accumulate) {
+static inline void float_columns(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, float* c,
+                                 std::int64_t c_stride, int rows, std::int32_t columns, std::int64_t n,
+                                 bool accumulate) {
   std::int32_t j = 0;
   for (; j + 32 <= columns; j += 32) strip_32(a, a_stride, b + j, b_stride, c + j, c_stride, rows, n, accumulate);
   if (j < columns) strip_16(a, a_stride, b + j, b_stride, c + j, c_stride, rows, n, accumulate);
@@ -78,8 +79,8 @@ static inline __attribute__((always_inline)) void real_rows_of(const float* cons
   for (int r = 0; r < rows; ++r) _mm512_storeu_ps(c[r], s[r]);
 }
 
-static void real_tile(const float* const* a, const float* b, std::int64_t b_stride, float* const* c, int rows,
-                      std::int64_t n, bool accumulate) {
+static inline void real_tile(const float* const* a, const float* b, std::int64_t b_stride, float* const* c, int rows,
+                             std::int64_t n, bool accumulate) {
   if (rows == 6) return real_rows_of(a, b, b_stride, c, 6, n, accumulate);
   for (; rows >= 2; rows -= 2, a += 2, c += 2) real_rows_of(a, b, b_stride, c, 2, n, accumulate);
   if (rows == 1) real_rows_of(a, b, b_stride, c, 1, n, accumulate);

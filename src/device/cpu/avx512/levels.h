@@ -4,9 +4,9 @@
 
 typedef __m512i I;
 typedef __m512 F;
-constexpr int lanes = 16;
-constexpr int parts = 1;
-constexpr __mmask16 all = 0xffff;
+inline constexpr int lanes = 16;
+inline constexpr int parts = 1;
+inline constexpr __mmask16 all = 0xffff;
 
 static inline I load_line(const std::byte* line, int) { return _mm512_loadu_si512(line); }
 static inline void store_line(void* line, int, I x) { _mm512_store_si512(line, x); }

@@ -3,8 +3,8 @@
 
 typedef uint8x16_t I;
 typedef float32x4_t F;
-constexpr int lanes = 4;
-constexpr int parts = 4;
+inline constexpr int lanes = 4;
+inline constexpr int parts = 4;
 
 static inline const std::uint8_t* bytes_at(const std::byte* p) { return reinterpret_cast<const std::uint8_t*>(p); }
 static inline I of16(uint16x8_t x) { return vreinterpretq_u8_u16(x); }
