@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int prompt = argument(argc, argv, 2, 512), generate = argument(argc, argv, 3, 64);
-  const int rounds = argument(argc, argv, 6, 3), sequences = argument(argc, argv, 7, 1);
+  const int rounds = std::max(1, argument(argc, argv, 6, 3)), sequences = std::max(1, argument(argc, argv, 7, 1));
   const int chunk = argument(argc, argv, 8, prompt);
   try {
     const format::ModelFile file = format::ModelFile::open(ModelSource::file(argv[1]));
