@@ -52,6 +52,7 @@ class Executor {
   cudaError_t run_one(const backend::MoeRoute& op) noexcept;
   cudaError_t run_one(const backend::MoeMatMul& op) noexcept;
   cudaError_t run_one(const backend::MoeCombine& op) noexcept;
+  static Gate gate_of(const backend::GatedActivation& op) noexcept;
   cudaError_t product_of_fragments(const backend::MatMul& op) noexcept;
   ElementwiseParams elementwise(Elementwise kind, backend::ValueId a, backend::ValueId b,
                                 backend::ValueId out) const noexcept;

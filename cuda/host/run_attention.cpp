@@ -1,0 +1,98 @@
+// Rotations, cache writes and attention as the parameters of their kernels.
+#include <algorithm>
+
+#include "host/executor.h"
+#include "kernels/attention_mma.h"
+#include "kernels/attention_plain.h"
+#include "kernels/kv_write.h"
+#include "kernels/rope.h"
+#include "kernels/rope_kv.h"
+
+namespace llminfer::cuda {
+
+RopeParams Executor::rope_of(const backend::Rope& op) const noexcept {
+  const backend::RopeTable& table = program_.graph().rope_tables[static_cast<std::size_t>(op.table)];
+  RopeParams p;
+  p.in = data(op.in);
+  p.out = data(op.out);
+  p.positions = space_.step.positions();
+  p.inverse_frequency = program_.frequencies(op.table);
+  p.rows = rows(op.in);
+  p.heads = op.heads;
+  p.head_width = op.head_width;
+  p.pairs = static_cast<std::int32_t>(table.inverse_frequency.size());
+  p.magnitude = table.magnitude;
+  p.adjacent = op.pairing == backend::RopePairing::interleaved;
+  return p;
+}
+
+/// Keys, and values where they are of the same type: `count` says which.
+KvWriteParams Executor::cache_of(const backend::KvWrite& op) const noexcept {
+  KvWriteParams p;
+  p.in[0] = data(op.k);
+  p.sides[0] = kv_.side(op.slot, false);
+  p.step = space_.step.of_group(op.slot.group);
+  p.tokens = rows(op.k);
+  p.heads = program_.graph().states[static_cast<std::size_t>(op.slot.group)].heads;
+  if (op.v == backend::none) return p;
+  p.in[1] = data(op.v);
+  p.sides[1] = kv_.side(op.slot, true);
+  if (p.sides[0].type == p.sides[1].type) p.count = 2;
+  return p;
+}
+
+cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
+  if (is(fusions().rotates_into_cache)) {
+    const auto* keys = later<backend::Rope>(1);
+    const auto* write = later<backend::KvWrite>(2);
+    if (keys != nullptr && write != nullptr && op.head_width <= rope_kv_max_width) {
+      RopeKvParams p{rope_of(op), cache_of(*write)};
+      p.cache.in[0] = data(keys->in);
+      if (p.cache.count == 2) {
+        together_ = 3;
+        return launch(p, stream());
+      }
+    }
+  }
+  return launch(rope_of(op), stream());
+}
+
+cudaError_t Executor::run_one(const backend::KvWrite& op) noexcept {
+  KvWriteParams p = cache_of(op);
+  cudaError_t e = launch(p, stream());
+  if (e != cudaSuccess || op.v == backend::none || p.count == 2) return e;
+  p.in[0] = p.in[1];
+  p.sides[0] = p.sides[1];
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
+  const backend::StateGroup& group = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
+  AttentionParams p;
+  p.q = data(op.q);
+  p.sinks = program_.floats(op.sinks);
+  p.out = data(op.out);
+  p.k = kv_.side(op.slot, false);
+  p.v = kv_.side(op.slot, true);
+  p.step = space_.step.of_group(op.slot.group);
+  p.tokens = rows(op.q);
+  p.heads = op.heads;
+  p.kv_heads = group.heads;
+  p.window = group.window;
+  p.scale = op.scale;
+  p.cap = op.cap;
+  p.full = op.mode == backend::AttentionMode::full;
+  if (!attention_mma_takes(p.k.type, p.v.type, p.k.width, p.v.width, p.heads / p.kv_heads)) {
+    return launch_attention_plain(p, stream());
+  }
+  const std::int32_t longest = p.window > 0 && !p.full ? std::min(shape_.longest, p.window) : shape_.longest;
+  AttentionRoom room;
+  room.ranges = attention_ranges(p.tokens, p.kv_heads, longest);
+  room.partials = space_.memory.at<float>(program_.plan().partials);
+  room.merges = space_.memory.at<unsigned>(program_.plan().merges);
+  room.arrivals = arrivals();
+  if (folds(op.out) && is(fusions().before_product)) room.next = fold(fragments_of(op.out, 1 - set_), op.out);
+  return launch_attention_mma(p, room, stream());
+}
+
+}  // namespace llminfer::cuda

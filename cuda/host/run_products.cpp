@@ -1,0 +1,105 @@
+// Products as the parameters of their kernels, and what they do by the way.
+#include "host/executor.h"
+#include "host/repack.h"
+#include "kernels/matmul_plain.h"
+#include "kernels/matmul_quant.h"
+
+namespace llminfer::cuda {
+
+cudaError_t Executor::run_one(const backend::MatMul& op) noexcept {
+  if (program_.placed(op.weight).form == WeightForm::fragments) return product_of_fragments(op);
+  MatMulPlainParams p;
+  p.weight = program_.file_bytes(op.weight);
+  p.bias = program_.floats(op.bias);
+  p.in = data(op.in);
+  p.out = data(op.out);
+  p.row_bytes = static_cast<std::int64_t>(program_.placed(op.weight).row_bytes);
+  p.rows = rows(op.in);
+  p.columns_in = width(op.in);
+  p.columns_out = width(op.out);
+  p.type = weight(op.weight).type;
+  return launch(p, stream());
+}
+
+MatMulTarget Executor::target_of(backend::WeightId weight, backend::WeightId bias,
+                                 backend::ValueId out) const noexcept {
+  MatMulTarget t;
+  t.weight = program_.fragments(weight);
+  t.bias = program_.floats(bias);
+  t.out = data(out);
+  t.columns_out = static_cast<std::int32_t>(this->weight(weight).rows);
+  return t;
+}
+
+MatMulQuantParams Executor::product_with(const FragmentsParams& f, const backend::Weight& w) const noexcept {
+  MatMulQuantParams p;
+  p.fragments = f.fragments;
+  p.rest = f.rest;
+  p.row_scales = f.scales;
+  p.block_sums = f.block_sums;
+  p.partials = space_.memory.at<float>(program_.plan().partials);
+  p.counters = space_.memory.at<unsigned>(program_.plan().counters);
+  p.end.arrivals = arrivals();
+  p.rows = f.rows;
+  p.chunks = static_cast<std::int32_t>(fragment_layout(w.type, w.rows, w.columns).chunks);
+  p.in_blocks = f.blocks;
+  p.type = w.type;
+  return p;
+}
+
+cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
+  if (prepared_ != op.in || sorted_) {
+    if (const cudaError_t e = prepare(fragments_of(op.in, 0), op.in); e != cudaSuccess) return e;
+  }
+  MatMulQuantParams p = product_with(fragments_of(op.in, set_), weight(op.weight));
+  p.targets[0] = target_of(op.weight, op.bias, op.out);
+  const auto* add = later<backend::Add>(1);
+  const auto* other = later<backend::MatMul>(1);
+  const auto* gate = later<backend::GatedActivation>(2);
+  if (add != nullptr && is(fusions().adds_next)) {
+    add_in(op, *add, p);
+  } else if (gate != nullptr && is(fusions().gates_next)) {
+    gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
+    if (folds(gate->out) && is(fusions().before_product, 2)) {
+      p.end.next = fold(fragments_of(gate->out, 1 - set_), gate->out);
+    }
+  } else {
+    join(op, p);
+  }
+  return launch(p, stream());
+}
+
+/// The addition that follows, and the norm behind that if it becomes fragments.
+void Executor::add_in(const backend::MatMul& op, const backend::Add& add, MatMulQuantParams& p) noexcept {
+  p.targets[0].residual = data(add.a == op.out ? add.b : add.a);
+  p.targets[0].out = data(add.out);
+  together_ = 2;
+  p.end.next = fold_norm(add.out);
+}
+
+/// The second product and the gated activation.
+void Executor::gate_in(backend::ValueId first_out, const MatMulTarget& other, const backend::GatedActivation& gate,
+                       MatMulQuantParams& p) noexcept {
+  const bool first = gate.gate == first_out;
+  p.targets[1] = first ? other : p.targets[0];
+  if (!first) p.targets[0] = other;
+  p.targets[0].out = data(gate.out);
+  p.count = 2;
+  p.end.gated = true;
+  p.end.gate = gate_of(gate);
+  together_ = 3;
+}
+
+/// Products that follow and read the same fragments.
+void Executor::join(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
+  while (p.count < matmul_max_targets) {
+    const auto* next = later<backend::MatMul>(p.count);
+    if (next == nullptr || next->in != op.in || weight(next->weight).type != p.type) break;
+    if (program_.placed(next->weight).form != WeightForm::fragments) break;
+    if (is(fusions().adds_next, p.count) || is(fusions().gates_next, p.count)) break;
+    p.targets[p.count++] = target_of(next->weight, next->bias, next->out);
+  }
+  together_ = p.count;
+}
+
+}  // namespace llminfer::cuda
