@@ -62,19 +62,28 @@ class Executor {
                                int set) const noexcept;
   cudaError_t prepare(const FragmentsParams& params, backend::ValueId value, bool sorted = false) noexcept;
   FragmentsParams fold(const FragmentsParams& params, backend::ValueId value, bool sorted = false) noexcept;
-  FragmentsParams fold_norm(backend::ValueId in) noexcept;
+  FragmentsParams fold_norm(backend::ValueId in, std::int32_t ahead) noexcept;
   MatMulQuantParams product_with(const FragmentsParams& f, const backend::Weight& w) const noexcept;
   cudaError_t product_of_experts(const backend::MoeMatMul& op) noexcept;
   ExpertTiles sorted_of(std::int32_t tokens, std::int32_t used, std::int64_t experts) const noexcept;
   void add_in(const backend::MatMul& op, const backend::Add& add, MatMulQuantParams& p) noexcept;
+  NormAddParams add_normed(const backend::RmsNorm& norm, const backend::Add& add, MatMulQuantParams& p) noexcept;
+  void split(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
   void gate_in(backend::ValueId first_out, const MatMulTarget& other, const backend::GatedActivation& gate,
                MatMulQuantParams& p) noexcept;
+  void fold_gated(const backend::GatedActivation& gate, std::int32_t ahead, MatMulQuantParams& p) noexcept;
   void join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
+  cudaError_t rotate_into_cache() noexcept;
   RopeParams rope_of(const backend::Rope& op) const noexcept;
   KvWriteParams cache_of(const backend::KvWrite& op) const noexcept;
   MatMulTarget target_of(backend::WeightId weight, backend::WeightId bias, backend::ValueId out) const noexcept;
   bool is(const std::vector<bool>& fusion, std::int32_t ahead = 0) const noexcept {
     return fusion[static_cast<std::size_t>(index_ + ahead)];
+  }
+  /// So many ops from this one on, if all are of its group.
+  std::int32_t ops(const std::vector<std::int32_t>& fusion) const noexcept {
+    const std::int32_t n = fusion[static_cast<std::size_t>(index_)];
+    return index_ + n <= end_ ? n : 0;
   }
   const Fusions& fusions() const noexcept { return program_.fusions(); }
   /// Whether the launch that makes a value may make its fragments too.
@@ -93,7 +102,11 @@ class Executor {
     return program_.graph().values[static_cast<std::size_t>(id)].width;
   }
   std::int32_t rows(backend::ValueId id) const noexcept;
+  bool is_gathered(backend::ValueId id) const noexcept {
+    return shape_.all_rows && fusions().gathered_from[static_cast<std::size_t>(id)] != id;
+  }
   float* data(backend::ValueId id) const noexcept {
+    if (shape_.all_rows) id = fusions().gathered_from[static_cast<std::size_t>(id)];
     return space_.memory.at<float>(program_.plan().values.offsets[static_cast<std::size_t>(id)]);
   }
   const backend::Weight& weight(backend::WeightId id) const noexcept {

@@ -1,6 +1,8 @@
 #include "host/fusions.h"
 
 #include "graph/op_io.h"
+#include "kernels/matmul_quant.h"
+#include "kernels/rope_kv.h"
 
 namespace llminfer::cuda {
 namespace {
@@ -64,18 +66,74 @@ class Finder {
     return add != nullptr && (add->a == out) != (add->b == out) && only_read_next(out);
   }
 
-  bool rotates_into_cache(std::size_t index) const {
-    if (index + 2 >= graph_.ops.size()) return false;
-    const auto* q = std::get_if<backend::Rope>(&graph_.ops[index]);
-    const auto* k = std::get_if<backend::Rope>(&graph_.ops[index + 1]);
-    const auto* write = std::get_if<backend::KvWrite>(&graph_.ops[index + 2]);
-    if (q == nullptr || k == nullptr || write == nullptr || write->v == backend::none) return false;
+  bool adds_normed(std::size_t index) const {
+    if (fragments_product(index) == nullptr || index + 2 >= graph_.ops.size() || !whole_norm(index + 1)) return false;
+    const graph::OpIo product = graph::io_of(graph_.ops[index]), norm = graph::io_of(graph_.ops[index + 1]);
+    const auto* add = std::get_if<backend::Add>(&graph_.ops[index + 2]);
+    return norm.in[0] == product.out && only_read_next(product.out) && only_read_next(norm.out) && add != nullptr &&
+           (add->a == norm.out) != (add->b == norm.out);
+  }
+
+  std::int32_t slices(std::size_t index) const {
+    if (fragments_product(index) == nullptr) return 0;
+    const backend::ValueId out = graph::io_of(graph_.ops[index]).out;
+    if (out == graph_.hidden || out == graph_.logits || readers(out) > matmul_max_targets) return 0;
+    for (int n = 1; n <= readers(out); ++n) {
+      const auto* slice = at<backend::Slice>(index + static_cast<std::size_t>(n));
+      if (slice == nullptr || slice->in != out || slice->offset % 64 != 0) return 0;
+    }
+    return readers(out);
+  }
+
+  bool gates_slices(std::size_t index) const {
+    const auto* gate = at<backend::GatedActivation>(index + 3);
+    if (gate == nullptr || slices(index) != 2) return false;
+    const backend::ValueId a = graph::io_of(graph_.ops[index + 1]).out, b = graph::io_of(graph_.ops[index + 2]).out;
+    const bool theirs = (gate->gate == a && gate->up == b) || (gate->gate == b && gate->up == a);
+    return theirs && only_read_next(a) && only_read_next(b);
+  }
+
+  backend::ValueId before_gathered_product(std::size_t index) const {
+    if (at<backend::PagedAttention>(index) == nullptr) return backend::none;
+    backend::ValueId read = backend::none;
+    std::size_t i = index + 1;
+    for (const backend::GatherRows* op = nullptr; (op = at<backend::GatherRows>(i)) != nullptr; ++i) {
+      if (op->in == graph::io_of(graph_.ops[index]).out) read = op->out;
+    }
+    const bool product = read != backend::none && i < graph_.ops.size() && reads_fragments(i, read);
+    return product ? read : backend::none;
+  }
+
+  std::int32_t rotates_into_cache(std::size_t index) const {
+    const auto *query_norm = at<backend::RmsNorm>(index), *key_norm = at<backend::RmsNorm>(index + 1);
+    const std::size_t norms = query_norm != nullptr ? 2 : 0;
+    const auto *q = at<backend::Rope>(index + norms), *k = at<backend::Rope>(index + norms + 1);
+    const auto* write = at<backend::KvWrite>(index + norms + 2);
+    if (q == nullptr || k == nullptr || write == nullptr || write->v == backend::none) return 0;
+    if (norms != 0) {
+      const auto of_heads = [&](const backend::RmsNorm* norm, const backend::Rope& rope) {
+        return norm != nullptr && norm->out == rope.in && norm->group == rope.head_width && only_read_next(norm->out);
+      };
+      if (!of_heads(query_norm, *q) || !of_heads(key_norm, *k) || query_norm->eps != key_norm->eps) return 0;
+    }
     const bool alike = q->table == k->table && q->head_width == k->head_width && q->pairing == k->pairing;
     const backend::StateGroup& group = graph_.states[static_cast<std::size_t>(write->slot.group)];
     const bool all_heads = group.heads == k->heads && group.k_width == k->head_width;
-    // The launch reads what the three ops read, while it writes the queries.
-    const bool apart = k->in != q->out && write->v != q->out && write->v != k->out && q->in != k->out;
-    return alike && all_heads && apart && write->k == k->out && readers(k->out) == 1 && q->out != k->out;
+    const bool fits = q->head_width <= rope_kv_max_width;
+    // Keys are not stored as a value.
+    const bool once = write->k == k->out && only_read_next(k->out) && k->in != q->out && write->v != k->out;
+    return alike && all_heads && fits && once ? static_cast<std::int32_t>(norms) + 3 : 0;
+  }
+
+  std::vector<backend::ValueId> gathered_from() const {
+    std::vector<backend::ValueId> from(graph_.values.size());
+    for (std::size_t id = 0; id < from.size(); ++id) from[id] = static_cast<backend::ValueId>(id);
+    for (const backend::Op& op : graph_.ops) {
+      const auto* gather = std::get_if<backend::GatherRows>(&op);
+      if (gather == nullptr || gather->out == graph_.hidden || gather->out == graph_.logits) continue;
+      from[static_cast<std::size_t>(gather->out)] = gather->in;
+    }
+    return from;
   }
 
  private:
@@ -91,8 +149,12 @@ class Finder {
   const backend::MatMul* fragments_product(std::size_t index) const {
     return has_fragments(index) ? std::get_if<backend::MatMul>(&graph_.ops[index]) : nullptr;
   }
+  template <class OpType>
+  const OpType* at(std::size_t index) const {
+    return index < graph_.ops.size() ? std::get_if<OpType>(&graph_.ops[index]) : nullptr;
+  }
   bool whole_norm(std::size_t index) const {
-    const auto* norm = std::get_if<backend::RmsNorm>(&graph_.ops[index]);
+    const auto* norm = at<backend::RmsNorm>(index);
     return norm != nullptr && norm->group == width(norm->in) && norm->group % 32 == 0;
   }
   bool only_read_next(backend::ValueId id) const {
@@ -113,43 +175,6 @@ class Finder {
 
 }  // namespace
 
-namespace {
-
-/// Whether one launch combines the results of experts at op `c`, adds and, as the next op, makes a norm's fragments.
-bool folds_norm(const backend::Graph& graph, const Fusions& fusions, std::size_t c) {
-  if (c + 2 >= graph.ops.size()) return false;
-  const auto* norm = std::get_if<backend::RmsNorm>(&graph.ops[c + 2]);
-  return norm != nullptr && norm->in == std::get<backend::Add>(graph.ops[c + 1]).out &&
-         (fusions.into_fragments[c + 2] || fusions.also_into_fragments[c + 2]);
-}
-
-/// Says, behind the last op of such a launch, that somebody reads a value.
-void read_again(backend::Graph& graph, backend::ValueId id) {
-  graph.values.push_back({graph.values[static_cast<std::size_t>(id)].rows, 1});
-  graph.ops.push_back(backend::Scale{id, static_cast<backend::ValueId>(graph.values.size() - 1), 1.0F});
-}
-
-}  // namespace
-
-backend::Graph with_lives_of_launches(const backend::Graph& graph, const Fusions& fusions) {
-  backend::Graph longer = graph;
-  longer.ops.clear();
-  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    longer.ops.push_back(graph.ops[i]);
-    for (std::size_t back = 1; back <= 2 && back <= i; ++back) {
-      const std::size_t c = i - back;
-      const auto* combine = std::get_if<backend::MoeCombine>(&graph.ops[c]);
-      if (combine == nullptr || !fusions.adds_next[c] || back != (folds_norm(graph, fusions, c) ? 2U : 1U)) continue;
-      // Blocks that are late still read what the others' results must not lie upon.
-      const auto& add = std::get<backend::Add>(graph.ops[c + 1]);
-      read_again(longer, combine->in);
-      read_again(longer, combine->route);
-      read_again(longer, add.a == combine->out ? add.b : add.a);
-    }
-  }
-  return longer;
-}
-
 Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights) {
   const Finder finder(graph, weights);
   Fusions f;
@@ -157,10 +182,15 @@ Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights) {
     f.into_fragments.push_back(finder.into_fragments(i));
     f.also_into_fragments.push_back(finder.also_into_fragments(i));
     f.adds_next.push_back(finder.adds_next(i));
+    f.adds_normed.push_back(finder.adds_normed(i));
     f.gates_next.push_back(finder.gates_next(i));
+    f.slices.push_back(finder.slices(i));
+    f.gates_slices.push_back(finder.gates_slices(i));
     f.before_product.push_back(finder.before_product(i));
+    f.before_gathered_product.push_back(finder.before_gathered_product(i));
     f.rotates_into_cache.push_back(finder.rotates_into_cache(i));
   }
+  f.gathered_from = finder.gathered_from();
   return f;
 }
 

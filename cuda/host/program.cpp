@@ -11,6 +11,7 @@
 #include "host/errors.h"
 #include "host/executor.h"
 #include "host/kv_storage.h"
+#include "host/launch_lives.h"
 #include "kernels/attention_mma.h"
 #include "kernels/attention_plain.h"
 #include "kernels/experts.h"

@@ -41,19 +41,26 @@ KvWriteParams Executor::cache_of(const backend::KvWrite& op) const noexcept {
   return p;
 }
 
-cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
-  if (is(fusions().rotates_into_cache)) {
-    const auto* keys = later<backend::Rope>(1);
-    const auto* write = later<backend::KvWrite>(2);
-    if (keys != nullptr && write != nullptr && op.head_width <= rope_kv_max_width) {
-      RopeKvParams p{rope_of(op), cache_of(*write)};
-      p.cache.in[0] = data(keys->in);
-      if (p.cache.count == 2) {
-        together_ = 3;
-        return launch(p, stream());
-      }
-    }
+/// Norms of heads or none, rotations and the writing of the cache as one launch.
+cudaError_t Executor::rotate_into_cache() noexcept {
+  const auto *query_norm = later<backend::RmsNorm>(0), *key_norm = later<backend::RmsNorm>(1);
+  const std::int32_t norms = query_norm != nullptr ? 2 : 0;
+  const auto *queries = later<backend::Rope>(norms), *keys = later<backend::Rope>(norms + 1);
+  RopeKvParams p{rope_of(*queries), cache_of(*later<backend::KvWrite>(norms + 2))};
+  p.cache.in[0] = data(keys->in);
+  if (norms != 0) {
+    p.queries.in = data(query_norm->in);
+    p.cache.in[0] = data(key_norm->in);
+    p.query_norm = program_.floats(query_norm->weight);
+    p.key_norm = program_.floats(key_norm->weight);
+    p.eps = query_norm->eps;
   }
+  together_ = norms + 3;
+  return launch(p, stream());
+}
+
+cudaError_t Executor::run_one(const backend::Rope& op) noexcept {
+  if (ops(fusions().rotates_into_cache) > 0) return rotate_into_cache();
   return launch(rope_of(op), stream());
 }
 
@@ -91,7 +98,11 @@ cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
   room.partials = space_.memory.at<float>(program_.plan().partials);
   room.merges = space_.memory.at<unsigned>(program_.plan().merges);
   room.arrivals = arrivals();
-  if (folds(op.out) && is(fusions().before_product)) room.next = fold(fragments_of(op.out, 1 - set_), op.out);
+  backend::ValueId read = is(fusions().before_product) ? op.out : backend::none;
+  if (shape_.all_rows && read == backend::none) {
+    read = fusions().before_gathered_product[static_cast<std::size_t>(index_)];
+  }
+  if (read != backend::none && folds(read)) room.next = fold(fragments_of(read, 1 - set_), read);
   return launch_attention_mma(p, room, stream());
 }
 

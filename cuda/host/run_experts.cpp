@@ -96,7 +96,7 @@ cudaError_t Executor::run_one(const backend::MoeCombine& op) noexcept {
     p.residual = data(add->a == op.out ? add->b : add->a);
     p.out = data(add->out);
     together_ = 2;
-    p.next = fold_norm(add->out);
+    p.next = fold_norm(add->out, 2);
   }
   return launch(p, stream());
 }

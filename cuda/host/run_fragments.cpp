@@ -5,6 +5,7 @@
 namespace llminfer::cuda {
 
 cudaError_t Executor::run_one(const backend::RmsNorm& op) noexcept {
+  if (ops(fusions().rotates_into_cache) > 0) return rotate_into_cache();
   if (is(fusions().into_fragments) || is(fusions().also_into_fragments)) {
     return prepare(fragments_of(op, 0, 0), op.out);
   }
@@ -72,16 +73,17 @@ FragmentsParams Executor::fold(const FragmentsParams& f, backend::ValueId value,
   return f;
 }
 
-/// Of the norm behind an addition that is part of a launch, which becomes part of it too if it may.
-FragmentsParams Executor::fold_norm(backend::ValueId in) noexcept {
-  const auto* norm = later<backend::RmsNorm>(2);
+/// Of the norm so many ops ahead, behind an addition that is part of a launch: it becomes part of it too if it may.
+FragmentsParams Executor::fold_norm(backend::ValueId in, std::int32_t ahead) noexcept {
+  const auto* norm = later<backend::RmsNorm>(ahead);
   if (norm == nullptr || norm->in != in || !folds(norm->out)) return {};
-  if (!is(fusions().into_fragments, 2) && !is(fusions().also_into_fragments, 2)) return {};
-  together_ = 3;
-  return fold(fragments_of(*norm, 2, 1 - set_), norm->out);
+  if (!is(fusions().into_fragments, ahead) && !is(fusions().also_into_fragments, ahead)) return {};
+  together_ = ahead + 1;
+  return fold(fragments_of(*norm, ahead, 1 - set_), norm->out);
 }
 
 cudaError_t Executor::run_one(const backend::GatherRows& op) noexcept {
+  if (is_gathered(op.out)) return cudaSuccess;
   if (is(fusions().into_fragments)) {
     FragmentsParams f = fragments_of(op.out, 0);
     f.in = data(op.in);

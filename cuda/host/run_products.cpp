@@ -54,19 +54,25 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   MatMulQuantParams p = product_with(fragments_of(op.in, set_), weight(op.weight));
   p.targets[0] = target_of(op.weight, op.bias, op.out);
   const auto* add = later<backend::Add>(1);
+  const auto* norm = later<backend::RmsNorm>(1);
+  const auto* normed = later<backend::Add>(2);
   const auto* other = later<backend::MatMul>(1);
   const auto* gate = later<backend::GatedActivation>(2);
+  NormAddParams behind;  // in a launch of its own
   if (add != nullptr && is(fusions().adds_next)) {
     add_in(op, *add, p);
+  } else if (norm != nullptr && normed != nullptr && is(fusions().adds_normed)) {
+    behind = add_normed(*norm, *normed, p);
+  } else if (ops(fusions().slices) > 0) {
+    split(op, p);
   } else if (gate != nullptr && is(fusions().gates_next)) {
     gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
-    if (folds(gate->out) && is(fusions().before_product, 2)) {
-      p.end.next = fold(fragments_of(gate->out, 1 - set_), gate->out);
-    }
+    fold_gated(*gate, 2, p);
   } else {
     join(op, p);
   }
-  return launch(p, stream());
+  const cudaError_t e = launch(p, stream());
+  return e == cudaSuccess && behind.in != nullptr ? launch(behind, stream()) : e;
 }
 
 /// The addition that follows, and the norm behind that if it becomes fragments.
@@ -74,7 +80,48 @@ void Executor::add_in(const backend::MatMul& op, const backend::Add& add, MatMul
   p.targets[0].residual = data(add.a == op.out ? add.b : add.a);
   p.targets[0].out = data(add.out);
   together_ = 2;
-  p.end.next = fold_norm(add.out);
+  p.end.next = fold_norm(add.out, 2);
+}
+
+/// The norm and the addition that follow, and the norm behind that as in add_in. Returned: what the product leaves for
+/// a launch behind it.
+NormAddParams Executor::add_normed(const backend::RmsNorm& norm, const backend::Add& add,
+                                   MatMulQuantParams& p) noexcept {
+  NormAddParams n;
+  n.in = data(norm.in);
+  n.weight = program_.floats(norm.weight);
+  n.residual = data(add.a == norm.out ? add.b : add.a);
+  n.out = data(add.out);
+  n.rows = rows(norm.in);
+  n.columns = width(norm.in);
+  n.eps = norm.eps;
+  together_ = 3;
+  if (!folds(add.out)) return n;
+  p.end.add = n;
+  p.end.next = fold_norm(add.out, 3);
+  return {};
+}
+
+/// The slices that follow, as products with parts of the weight, and the gated activation behind them.
+void Executor::split(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
+  const backend::Weight& w = weight(op.weight);
+  const std::int64_t group_bytes = fragment_layout(w.type, w.rows, w.columns).group_bytes;
+  const MatMulTarget all = p.targets[0];
+  p.count = ops(fusions().slices);
+  for (std::int32_t n = 0; n < p.count; ++n) {
+    const auto* slice = later<backend::Slice>(n + 1);
+    MatMulTarget& t = p.targets[n];
+    t.weight = all.weight + slice->offset / 64 * group_bytes;
+    t.bias = all.bias == nullptr ? nullptr : all.bias + slice->offset;
+    t.out = data(slice->out);
+    t.columns_out = width(slice->out);
+  }
+  together_ = p.count + 1;
+  const auto* gate = later<backend::GatedActivation>(3);
+  if (gate == nullptr || !is(fusions().gates_slices)) return;
+  gate_in(later<backend::Slice>(1)->out, p.targets[1], *gate, p);
+  together_ = 4;
+  fold_gated(*gate, 3, p);
 }
 
 /// The second product and the gated activation.
@@ -90,13 +137,19 @@ void Executor::gate_in(backend::ValueId first_out, const MatMulTarget& other, co
   together_ = 3;
 }
 
+/// What a gated activation so many ops ahead makes becomes fragments if the next product wants them.
+void Executor::fold_gated(const backend::GatedActivation& gate, std::int32_t ahead, MatMulQuantParams& p) noexcept {
+  if (!folds(gate.out) || !is(fusions().before_product, ahead)) return;
+  p.end.next = fold(fragments_of(gate.out, 1 - set_), gate.out);
+}
+
 /// Products that follow and read the same fragments.
 void Executor::join(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
   while (p.count < matmul_max_targets) {
     const auto* next = later<backend::MatMul>(p.count);
     if (next == nullptr || next->in != op.in || weight(next->weight).type != p.type) break;
     if (program_.placed(next->weight).form != WeightForm::fragments) break;
-    if (is(fusions().adds_next, p.count) || is(fusions().gates_next, p.count)) break;
+    if (fusions().is_more_than_product(index_ + p.count)) break;
     p.targets[p.count++] = target_of(next->weight, next->bias, next->out);
   }
   together_ = p.count;

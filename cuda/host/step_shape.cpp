@@ -28,6 +28,10 @@ StepShape shape_of(const backend::StepBatch& batch, const backend::StepOutputs& 
   }
   if (exact || !single) return s;
   s.filled = true;
+  s.all_rows = s.tokens == s.outputs;
+  for (std::size_t r = 0; r < batch.output_rows.size(); ++r) {
+    s.all_rows = s.all_rows && batch.output_rows[r] == static_cast<std::int32_t>(r);
+  }
   s.tokens = bucket(s.tokens, limits.tokens);
   s.outputs = bucket(s.outputs, limits.outputs);
   s.longest = bucket(std::max(s.longest, attention_least_keys), std::max(s.longest, context));

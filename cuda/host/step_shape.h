@@ -12,7 +12,8 @@ struct StepShape {
   std::int32_t outputs = 0;  ///< the same
   std::int32_t longest = 1;  ///< keys of the longest sequence, or more
   bool hidden = false;       ///< the head is left out
-  bool filled = false;       ///< numbers are those of a bucket: the step may be recorded and replayed
+  bool all_rows = false;  ///< of a filled step every row is wanted, in their order: rows gathered are those there are
+  bool filled = false;    ///< numbers are those of a bucket: the step may be recorded and replayed
 
   friend bool operator==(const StepShape&, const StepShape&) = default;
 };

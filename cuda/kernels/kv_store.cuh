@@ -56,4 +56,24 @@ __device__ void store_value(std::uint8_t* block, int width, int row, int i, floa
   }
 }
 
+/// All of a row: `value_of(i)` is its value i, i < width.
+template <KvType Type, class ValueOf>
+__device__ void store_row_of(std::uint8_t* block, int width, int row, int lane, const ValueOf& value_of) {
+#pragma unroll 1
+  for (int k = 0; k < width; k += 32) {
+    const int i = k + lane;
+    store_value<Type>(block, width, row, i, i < width ? value_of(i) : 0.0F);
+  }
+}
+
+/// The same where the type is known at run time.
+template <class ValueOf>
+__device__ void store_row(KvType type, std::uint8_t* block, int width, int row, int lane, const ValueOf& value_of) {
+  if (type == KvType::f32) store_row_of<KvType::f32>(block, width, row, lane, value_of);
+  if (type == KvType::f16) store_row_of<KvType::f16>(block, width, row, lane, value_of);
+  if (type == KvType::bf16) store_row_of<KvType::bf16>(block, width, row, lane, value_of);
+  if (type == KvType::q8_0) store_row_of<KvType::q8_0>(block, width, row, lane, value_of);
+  if (type == KvType::q4_0) store_row_of<KvType::q4_0>(block, width, row, lane, value_of);
+}
+
 }  // namespace llminfer::cuda

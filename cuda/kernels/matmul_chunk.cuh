@@ -6,6 +6,7 @@
 #include "kernels/fragments.cuh"
 #include "kernels/matmul_quant.h"
 #include "kernels/matmul_scales.cuh"
+#include "kernels/norm_add.cuh"
 
 namespace llminfer::cuda {
 
@@ -369,15 +370,19 @@ __device__ inline bool is_last_block(const MatMulQuantParams& p) {
   return arrives_last(p.counters + blockIdx.y * gridDim.x + blockIdx.x, gridDim.z);
 }
 
-/// After all results of the block are stored: the last block of these rows of activations makes the fragments of
-/// what has become of them. `room`: shared memory that is not used any more.
+/// After all results of the block are stored: the last block of these rows of activations makes the norm, the sum and
+/// the fragments of what has become of them. `room`: shared memory that is not used any more.
 template <int Warps>
 __device__ void make_next(const MatMulQuantParams& p, int first_tile, int tiles, void* room) {
-  if (p.end.next.in == nullptr || !arrives_last(p.end.arrivals + blockIdx.y, gridDim.x)) return;
+  const bool adds = p.end.add.in != nullptr, next = p.end.next.in != nullptr;
+  if ((!adds && !next) || !arrives_last(p.end.arrivals + blockIdx.y, gridDim.x)) return;
   const int end = min(first_tile + tiles, (p.rows + 7) / 8);
 #pragma unroll 1
   for (int tile = first_tile; tile < end; ++tile) {
-    make_fragments<Warps>(p.end.next, tile, *static_cast<FragmentsRoom*>(room));
+    if (adds) {
+      norm_and_add<Warps>(p.end.add, 8 * tile, min(8, p.rows - 8 * tile), *static_cast<NormAddRoom*>(room));
+    }
+    if (next) make_fragments<Warps>(p.end.next, tile, *static_cast<FragmentsRoom*>(room));
   }
 }
 

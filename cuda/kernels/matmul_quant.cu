@@ -12,6 +12,9 @@ cudaError_t launch(const MatMulQuantParams& p, cudaStream_t stream) {
   const MatMulEnd& end = p.end;
   if (end.gated && (p.count != 2 || p.targets[0].columns_out != p.targets[1].columns_out)) return cudaErrorInvalidValue;
   if (end.next.in != nullptr && (end.arrivals == nullptr || end.next.columns % 32 != 0)) return cudaErrorInvalidValue;
+  if (end.add.in != nullptr && (end.arrivals == nullptr || end.add.columns % 4 != 0 || p.tiles != nullptr)) {
+    return cudaErrorInvalidValue;
+  }
   if (p.tiles != nullptr && (p.rows % 8 != 0 || p.rows / 8 > 65535 || p.tile_rows == nullptr)) {
     return cudaErrorInvalidValue;
   }

@@ -8,6 +8,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/experts.h"
 #include "kernels/fragments.h"
+#include "kernels/norms.h"
 
 namespace llminfer::cuda {
 
@@ -34,7 +35,10 @@ struct MatMulEnd {
   /// Two targets of one width become one: the gate of the first on the second goes to the first's out.
   bool gated = false;
   Gate gate{};
-  /// Of the results of the first target, in memory that this product does not read; in null: none.
+  /// Of the results of the first target, before `next`; in null: none.
+  NormAddParams add{};
+  /// Of the results of the first target, or what `add` makes of them, in memory that this product does not read; in
+  /// null: none.
   FragmentsParams next{};
   unsigned* arrivals = nullptr;  ///< [tiles of 8 rows], zero before and after each launch
 };

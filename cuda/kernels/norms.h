@@ -1,4 +1,4 @@
-// rms_norm and layer_norm, in groups of `group` values.
+// rms_norm and layer_norm, in groups of `group` values, and rms_norm with the addition behind it.
 #pragma once
 
 #include "kernels/launch.h"
@@ -17,6 +17,18 @@ struct NormParams {
   bool centred = false;
 };
 
+/// out = residual + in / sqrt(mean(in^2) + eps) * weight, of whole rows: the bits of the norm and of an addition.
+struct NormAddParams {
+  const float* in = nullptr;        ///< [rows x columns]
+  const float* weight = nullptr;    ///< [columns]
+  const float* residual = nullptr;  ///< [rows x columns]
+  float* out = nullptr;             ///< [rows x columns], may be residual
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;  ///< a multiple of 4
+  float eps = 0;
+};
+
 cudaError_t launch(const NormParams& params, cudaStream_t stream);
+cudaError_t launch(const NormAddParams& params, cudaStream_t stream);
 
 }  // namespace llminfer::cuda

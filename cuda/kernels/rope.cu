@@ -29,9 +29,9 @@ __global__ void __launch_bounds__(threads) rope_kernel(RopeParams p) {
   for (int h = 0; h < p.heads; ++h) {
     const float* in = p.in + row + static_cast<std::int64_t>(h) * p.head_width;
     float* out = p.out + row + static_cast<std::int64_t>(h) * p.head_width;
-    const float a = in[x], b = in[y];
-    out[x] = a * c - b * s;
-    out[y] = a * s + b * c;
+    const Turned t = turned(in[x], in[y], s, c);
+    out[x] = t.x;
+    out[y] = t.y;
   }
 }
 

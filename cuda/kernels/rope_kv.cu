@@ -3,6 +3,7 @@
 #include "kernels/rope_kv.h"
 
 #include "kernels/kv_store.cuh"
+#include "kernels/norm_order.cuh"
 #include "kernels/rotation.cuh"
 
 namespace llminfer::cuda {
@@ -15,43 +16,61 @@ __device__ void rotate(const RopeParams& p, int position, int lane, const float*
     sine_and_cosine(static_cast<double>(position) * static_cast<double>(p.inverse_frequency[i]), sine, cosine);
     const float s = static_cast<float>(sine) * p.magnitude, c = static_cast<float>(cosine) * p.magnitude;
     const int x = p.adjacent ? 2 * i : i, y = p.adjacent ? 2 * i + 1 : i + p.pairs;
-    const float a = in[x], b = in[y];
-    out[x] = a * c - b * s;
-    out[y] = a * s + b * c;
+    const Turned t = turned(in[x], in[y], s, c);
+    out[x] = t.x;
+    out[y] = t.y;
   }
   for (int i = 2 * p.pairs + lane; i < p.head_width; i += 32) out[i] = in[i];
 }
 
-template <KvType Type>
+/// The norm of one head's row.
+__device__ void norm_head(const float* in, const float* weight, float eps, int width, int lane, float* out) {
+  float squares[norm_parts] = {};
+#pragma unroll 1
+  for (int k = lane; k < width; k += 32 * norm_parts) {
+#pragma unroll
+    for (int w = 0; w < norm_parts; ++w) {
+      const float v = k + 32 * w < width ? in[k + 32 * w] : 0.0F;
+      squares[w] = fmaf(v, v, squares[w]);
+    }
+  }
+#pragma unroll
+  for (float& part : squares) part = warp_sum(part);
+  const float scale = norm_scale(squares, width, eps);
+  for (int k = lane; k < width; k += 32) out[k] = normed(in[k], scale, weight[k]);
+}
+
 __global__ void __launch_bounds__(32) rope_kv_kernel(RopeKvParams p) {
-  __shared__ float turned[rope_kv_max_width];
+  __shared__ float row[rope_kv_max_width];
   const int token = static_cast<int>(blockIdx.y), lane = static_cast<int>(threadIdx.x);
   const int position = p.cache.step.positions[token];
   int head = static_cast<int>(blockIdx.x);
-  if (head < p.queries.heads) {
-    const std::int64_t at = (static_cast<std::int64_t>(token) * p.queries.heads + head) * p.queries.head_width;
-    rotate(p.queries, position, lane, p.queries.in + at, p.queries.out + at);
-    return;
+  const bool query = head < p.queries.heads;
+  if (!query) {
+    if (position < 0) return;
+    head -= p.queries.heads;
   }
-  if (position < 0) return;
-  head -= p.queries.heads;
-  const bool values = head >= p.cache.heads;
+  const bool values = !query && head >= p.cache.heads;
   if (values) head -= p.cache.heads;
-  const KvSide side = values ? p.cache.sides[1] : p.cache.sides[0];
-  const int width = side.width;
-  const float* in =
-      (values ? p.cache.in[1] : p.cache.in[0]) + (static_cast<std::int64_t>(token) * p.cache.heads + head) * width;
-  if (!values) {
-    rotate(p.queries, position, lane, in, turned);
+  const float* in = query ? p.queries.in : values ? p.cache.in[1] : p.cache.in[0];
+  const int heads = query ? p.queries.heads : p.cache.heads;
+  const int width = values ? p.cache.sides[1].width : p.queries.head_width;
+  const std::int64_t at = (static_cast<std::int64_t>(token) * heads + head) * width;
+  in += at;
+  const float* norm = query ? p.query_norm : values ? nullptr : p.key_norm;
+  if (norm != nullptr) {
+    norm_head(in, norm, p.eps, width, lane, row);
     __syncwarp();
+    in = row;
   }
+  if (!values) rotate(p.queries, position, lane, in, query ? p.queries.out + at : row);
+  if (query) return;
+  __syncwarp();
+  if (!values) in = row;
+  const KvSide side = values ? p.cache.sides[1] : p.cache.sides[0];
   const std::int32_t* pages = p.cache.step.pages + p.cache.step.pages_at[p.cache.step.sequence_of[token]];
   std::uint8_t* block = kv_block(side, pages, position, head);
-  for (int k = 0; k < width; k += 32) {
-    const int i = k + lane;
-    const float v = i >= width ? 0.0F : values ? in[i] : turned[i];
-    store_value<Type>(block, width, position % kv_page, i, v);
-  }
+  store_row(side.type, block, width, position % kv_page, lane, [in](int i) { return in[i]; });
 }
 
 }  // namespace
@@ -60,13 +79,11 @@ cudaError_t launch(const RopeKvParams& p, cudaStream_t stream) {
   const RopeParams& q = p.queries;
   if (q.rows == 0) return cudaSuccess;
   const bool fits = q.rows <= 65535 && 2 * q.pairs <= q.head_width && q.head_width <= rope_kv_max_width;
-  const bool same = p.cache.count == 2 && p.cache.tokens == q.rows && p.cache.sides[0].width == q.head_width &&
-                    p.cache.sides[0].type == p.cache.sides[1].type;
+  const bool same = p.cache.in[1] != nullptr && p.cache.tokens == q.rows && p.cache.sides[0].width == q.head_width;
   if (!fits || !same) return cudaErrorInvalidValue;
   const dim3 grid(static_cast<unsigned>(q.heads + 2 * p.cache.heads), static_cast<unsigned>(q.rows));
-  const bool known =
-      with_kv_type(p.cache.sides[0].type, [&](auto tag) { rope_kv_kernel<tag.value><<<grid, 32, 0, stream>>>(p); });
-  return known ? cudaGetLastError() : cudaErrorInvalidValue;
+  rope_kv_kernel<<<grid, 32, 0, stream>>>(p);
+  return cudaGetLastError();
 }
 
 }  // namespace llminfer::cuda

@@ -32,4 +32,13 @@ __device__ inline void sine_and_cosine(double angle, double& sine, double& cosin
   if (quadrant == 1 || quadrant == 2) cosine = -cosine;
 }
 
+/// A pair of values after a turn.
+struct Turned {
+  float x, y;
+};
+/// By sine and cosine; no kernel rounds otherwise.
+__device__ inline Turned turned(float a, float b, float s, float c) {
+  return {fmaf(a, c, -__fmul_rn(b, s)), fmaf(a, s, __fmul_rn(b, c))};
+}
+
 }  // namespace llminfer::cuda
