@@ -68,7 +68,6 @@ class DecoderCase {
     return b_.add(backend::MatMul{in, weight, bias ? b_.vector(width, 0.0, 0.5) : none, none}, in, width);
   }
   ValueId rope(ValueId in, std::int32_t heads) {
-    if (d_.head_norms) in = norm(in, head_width_);
     return b_.add(backend::Rope{in, none, 0, heads, head_width_, backend::RopePairing::half}, in, b_.width(in));
   }
   ValueId add(ValueId a, ValueId b) { return b_.add(backend::Add{a, b, none}, a, b_.width(a)); }
@@ -88,6 +87,10 @@ class DecoderCase {
       q = product(h, q_width, d_.biases);
       k = product(h, kv_width, d_.biases);
       v = product(h, kv_width, d_.biases);
+    }
+    if (d_.head_norms) {
+      q = norm(q, head_width_);
+      k = norm(k, head_width_);
     }
     q = rope(q, d_.heads);
     k = rope(k, d_.kv_heads);
@@ -218,6 +221,20 @@ void add_decoder_cases(CaseList& list) {
     d.biases = true;
     add(list, "plain " + lower_name(type), d);
   }
+  Decoder quantized = windowed;
+  quantized.type = WeightType::q8_0;
+  quantized.cache = KvType::f16;
+  quantized.width = 256;
+  add(list, "windows, caps and more norms q8_0", quantized);
+  Decoder fused_quantized = quantized;
+  fused_quantized.head_norms = fused_quantized.post_norms = false;
+  fused_quantized.fused_projections = fused_quantized.biases = true;
+  add(list, "fused projections q8_0", fused_quantized);
+  Decoder experts_quantized = experts;
+  experts_quantized.type = WeightType::q8_0;
+  experts_quantized.cache = KvType::f16;
+  experts_quantized.width = 128;
+  add(list, "experts, sinks and biases q8_0", experts_quantized);
   for (const KvType cache : {KvType::f16, KvType::bf16, KvType::q8_0, KvType::q4_0}) {
     Decoder d = windowed;
     d.cache = cache;
