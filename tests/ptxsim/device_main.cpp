@@ -50,6 +50,8 @@ constexpr const char* quick[] = {"add/",
                                  "plain f32",
                                  "plain q4_0",
                                  "plain q8_0",
+                                 "more norms q8_0",
+                                 "fused projections q8_0",
                                  "experts, sinks"};
 
 int run(const char* filter, const backend::Backend& device, const backend::Backend& reference,
