@@ -69,7 +69,7 @@ class Executor {
   void add_in(const backend::MatMul& op, const backend::Add& add, MatMulQuantParams& p) noexcept;
   NormAddParams add_normed(const backend::RmsNorm& norm, const backend::Add& add, MatMulQuantParams& p) noexcept;
   void split(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
-  void gate_in(backend::ValueId first_out, const MatMulTarget& other, const backend::GatedActivation& gate,
+  void gate_in(backend::ValueId first_out, MatMulTarget other, const backend::GatedActivation& gate,
                MatMulQuantParams& p) noexcept;
   void fold_gated(const backend::GatedActivation& gate, std::int32_t ahead, MatMulQuantParams& p) noexcept;
   void join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;

@@ -125,7 +125,7 @@ void Executor::split(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
 }
 
 /// The second product and the gated activation.
-void Executor::gate_in(backend::ValueId first_out, const MatMulTarget& other, const backend::GatedActivation& gate,
+void Executor::gate_in(backend::ValueId first_out, MatMulTarget other, const backend::GatedActivation& gate,
                        MatMulQuantParams& p) noexcept {
   const bool first = gate.gate == first_out;
   p.targets[1] = first ? other : p.targets[0];
