@@ -80,7 +80,6 @@ Rounds measure(const Options& options, const llminfer::Model& model, int threads
 Report run(const Options& options, const std::stop_token& stop) {
   Report report;
   const llminfer::Device device = open_device(options.model);
-  report.device = device.info().value();
   int context = std::max({options.prompt, options.depth + options.generate + 1, 21});
   int sequences = 1;
   for (const int n : options.batch) sequences = std::max(sequences, n);
@@ -92,6 +91,7 @@ Report run(const Options& options, const std::stop_token& stop) {
   const Stopwatch watch;
   const llminfer::Model model = load_model(options.model, device, load, stop);
   report.load = watch.seconds();
+  report.device = device.info().value();  // what a device opens for a model is in its notes now
   report.first_token = report.load + first_token_time(model, stop);
   report.rounds = measure(options, model, report.device.threads, stop);
   // Step i of `generate` reads the depth + i tokens before it and its own.
@@ -107,6 +107,7 @@ void print_json(const Options& options, const Report& report) {
               {"threads", report.device.threads},
               {"load_s", report.load},
               {"first_token_s", report.first_token}};
+  if (!report.device.notes.empty()) all["notes"] = report.device.notes;
   if (options.prompt > 0) {
     all["prefill"] = {{"tokens", options.prompt}, {"tokens_per_s", median(report.rounds.prefill)}};
   }
@@ -126,6 +127,7 @@ void print_text(const Options& options, const Report& report) {
   std::printf("%s on %s (%s, %d threads), median of %d rounds\n",
               std::filesystem::path(options.model.path).filename().c_str(), report.device.name.c_str(),
               report.device.isa.c_str(), report.device.threads, options.rounds);
+  if (!report.device.notes.empty()) std::printf("%s\n", report.device.notes.c_str());
   std::printf("load         %10.3f s\nfirst token  %10.3f s (with loading; prompt of 20 tokens)\n", report.load,
               report.first_token);
   if (options.prompt > 0) {

@@ -35,6 +35,9 @@ bool replay(const llminfer::backend::Backend& device, const Options& options, Js
 /// Rates of copying and of tensor instructions.
 bool ceilings(const std::shared_ptr<llminfer::cuda::Engine>& engine, const Options& options, Json& out);
 
+/// Times of products with float weights by our kernels and by cuBLAS, where it is.
+bool dense(const std::shared_ptr<llminfer::cuda::Engine>& engine, const Options& options, Json& out);
+
 /// Times of products and of attention by type and shape, as shares of the ceilings.
 bool products(const std::shared_ptr<llminfer::cuda::Engine>& engine, const Options& options, Json& out);
 bool attention(const std::shared_ptr<llminfer::cuda::Engine>& engine, const Options& options, Json& out);

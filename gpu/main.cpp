@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "host/cuda_backend.h"
 #ifdef GPU_CHECK_SIMULATED
+#include "cublas/stand_in.h"
 #include "runtime/device.h"
 #endif
 
@@ -16,7 +17,7 @@ namespace gpu_check {
 namespace {
 
 constexpr const char* usage =
-    "usage: gpu_check info|correct|replay|ceilings|products|attention [option ...]\n"
+    "usage: gpu_check info|correct|replay|ceilings|products|dense|attention [option ...]\n"
     "  --seed N      of random data            --filter TEXT   of cases or types       --slow   large cases too\n"
     "  --count N     of replayed steps         --seconds S     of the ceilings         --tiny   the smallest shapes\n"
     "  --shape K,N   of products: columns, rows of weights\n"
@@ -128,23 +129,40 @@ bool finish_simulation(const Arguments& a, Json& json) {
 }
 #endif
 
+std::vector<std::string> cublas() {
+#ifdef GPU_CHECK_SIMULATED
+  return {ptxsim::stand_in_cublas()};
+#else
+  return llminfer::cuda::cublas_names();
+#endif
+}
+
 bool run(const Arguments& a, Json& json) {
 #ifdef GPU_CHECK_SIMULATED
   ptxsim::simulated_device().record_launches = a.counts;
 #endif
-  const auto device = llminfer::cuda::make_cuda_backend(0);
-  const auto engine = std::make_shared<llminfer::cuda::Engine>(0);
+  const auto device = llminfer::cuda::make_cuda_backend(0, cublas());
+  const auto engine = std::make_shared<llminfer::cuda::Engine>(0, cublas());
   const llminfer::DeviceInfo info = device->info();
   json["device"] = {
       {"name", info.name}, {"isa", info.isa}, {"memory", info.memory}, {"multiprocessors", engine->multiprocessors()}};
   json["command"] = a.command;
   Json& result = json["result"];
   result = Json::object();
-  if (a.command == "info") return true;
-  if (a.command == "correct") return correct(*device, a.options, result);
+  if (a.command == "info") {
+    engine->gemm.open(engine->stream());
+    result["cublas"] = engine->gemm.note();
+    return true;
+  }
+  if (a.command == "correct") {
+    const bool ok = correct(*device, a.options, result);
+    result["notes"] = device->info().notes;
+    return ok;
+  }
   if (a.command == "replay") return replay(*device, a.options, result);
   if (a.command == "ceilings") return ceilings(engine, a.options, result);
   if (a.command == "products") return products(engine, a.options, result);
+  if (a.command == "dense") return dense(engine, a.options, result);
   if (a.command == "attention") return attention(engine, a.options, result);
   fail("no command " + a.command);
 }

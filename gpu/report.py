@@ -57,6 +57,15 @@ def lines_of(name, part):
     elif name.startswith("correct"):
         yield (f"{result['cases']} cases, {len(result['failed'])} failed, {result['unsupported']} unsupported, worst "
                f"{result['worst_share_of_limit']:.2f} of its limit: {result['worst_case']}")
+        if result.get("notes"):
+            yield result["notes"]
+    elif name == "info" and result.get("cublas"):
+        yield result["cublas"]
+    elif name == "dense":
+        for row in result["dense"]:
+            beside = (f", cuBLAS {row['cublas_microseconds']:.1f} us, {row['times_cublas']:.2f} times as long"
+                      if "times_cublas" in row else "")
+            yield f"{row['type']:8} {row['columns']} x {row['out']}, {row['rows']} rows: {row['microseconds']:.1f} us{beside}"
     elif name == "replay":
         yield f"{result.get('steps', 0)} replayed steps of {result.get('cases', 0)} models" + (
             f": {result['failed']}" if "failed" in result else ", all of the same bits")

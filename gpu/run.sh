@@ -3,12 +3,13 @@
 # usage: gpu/run.sh A|B|C|D [--out FOLDER] [--program FILE] [--tiny]
 #   A  build for this GPU; every op case with fresh random data; counters of ncu, where it is, beside the simulator's
 #   B  compute-sanitizer, where it is; 1,000 replays of recorded steps, all outputs of the same bits
-#   C  ceilings; times of products and attention as shares of them; tokens a second of generated models
+#   C  ceilings; times of products and attention as shares of them; products of floats beside cuBLAS; tokens a second of
+#      generated models
 #   D  llama.cpp on the same generated models, alternating: LLMINFER_PEER_BIN is the folder of its llama-bench
 # Results: FOLDER/A.json ... and what they are made of; FOLDER is $OUT, or gpu-results. --program: a gpu_check that is
 # built already; --tiny: the smallest shapes (both for the simulator, where parts that need more are left out).
 . "$(dirname "$0")/../scripts/lib.sh"
-usage() { sed -n '3,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '3,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 part=${1:-}
 case $part in A|B|C|D) shift ;; *) usage ;; esac
@@ -101,6 +102,7 @@ part_C() {
   if [ ${#tiny[@]} -gt 0 ]; then seconds=0 samples=1; fi
   check ceilings ceilings --seconds "$seconds"
   check products products --ceilings "$out/C-ceilings.json" --samples "$samples" --filter "${FILTER:-}"
+  check dense dense --samples "$samples"
   check attention attention --ceilings "$out/C-ceilings.json" --samples "$samples"
   [ ${#tiny[@]} -eq 0 ] || return 0
   for shape in llama-3.2-1b llama-3.1-8b; do

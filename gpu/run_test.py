@@ -61,6 +61,7 @@ def parts(folder):
         expect(found[letter]["ok"] is True, f"{letter}.json", done)
     a, b, c = (found[letter]["parts"] for letter in "ABC")
     expect(a["info"]["device"]["isa"] == "sm_80", "device")
+    expect(a["info"]["result"]["cublas"] == "cuBLAS 13.2.3", "the stand-in for cuBLAS")
     expect(a["correct"]["result"]["seed"] == 5 and a["correct"]["result"]["cases"] > 5, "cases")
     expect(b["replay"]["result"]["steps"] == 4 and b["replay"]["calls"]["graph_launches"] >= 2, "replayed steps")
     rows = c["products"]["result"]["products"]
@@ -68,6 +69,9 @@ def parts(folder):
     copy = c["ceilings"]["result"]["copy_bytes_per_s"]["best"]
     for row in rows:
         expect(abs(row["share_of_copy"] - row["bytes_per_s"] / copy) < 1e-6 * row["share_of_copy"], "shares")
+    dense = c["dense"]["result"]["dense"]
+    expect([(r["type"], r["rows"]) for r in dense] == [(t, n) for t in ("F32", "F16", "BF16") for n in (1, 17)], "dense")
+    expect(all(r["cublas_microseconds"] > 0 and r["times_cublas"] > 0 for r in dense), "beside cuBLAS")
     expect(len(c["attention"]["result"]["attention"]) == 2, "attention")
 
 

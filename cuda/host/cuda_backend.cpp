@@ -23,6 +23,7 @@ class CudaBackend final : public backend::Backend {
     info.memory = engine_->total_memory();
     info.page_size = kv_page;
     info.default_kv = KvType::f16;
+    info.notes = engine_->gemm.note();
     return info;
   }
 
@@ -68,8 +69,8 @@ class CudaBackend final : public backend::Backend {
 
 }  // namespace
 
-std::shared_ptr<backend::Backend> make_cuda_backend(int index) {
-  return std::make_shared<CudaBackend>(std::make_shared<Engine>(index));
+std::shared_ptr<backend::Backend> make_cuda_backend(int index, std::vector<std::string> cublas) {
+  return std::make_shared<CudaBackend>(std::make_shared<Engine>(index, std::move(cublas)));
 }
 
 }  // namespace llminfer::cuda

@@ -7,7 +7,7 @@
 
 namespace llminfer::cuda {
 
-Engine::Engine(int index) : index_(index) {
+Engine::Engine(int index, std::vector<std::string> cublas) : gemm(std::move(cublas)), index_(index) {
   int count = 0;
   const cudaError_t found = cudaGetDeviceCount(&count);
   if (found != cudaSuccess) core::fail(ErrorCode::unavailable, "no CUDA device: {}", cudaGetErrorString(found));
@@ -27,6 +27,8 @@ Engine::Engine(int index) : index_(index) {
 }
 
 Engine::~Engine() {
+  static_cast<void>(enter());
+  gemm.close();
   if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
 }
 

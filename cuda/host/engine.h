@@ -9,13 +9,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
+
+#include "host/dense_gemm.h"
 
 namespace llminfer::cuda {
 
 class Engine {
  public:
-  /// Throws not_found, unavailable, device_lost.
-  explicit Engine(int index);
+  /// `cublas`: see DenseGemm. Throws not_found, unavailable, device_lost.
+  explicit Engine(int index, std::vector<std::string> cublas = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -33,6 +36,7 @@ class Engine {
   std::mutex turn{};                     ///< steps of one device take turns
   std::atomic<std::uint64_t> bytes{0};   ///< device and pinned memory held now
   std::atomic<std::uint64_t> caches{0};  ///< made so far
+  DenseGemm gemm;                        ///< on the stream; used by who has the turn
 
  private:
   int index_;

@@ -54,6 +54,8 @@ class Executor {
   cudaError_t run_one(const backend::MoeCombine& op) noexcept;
   static Gate gate_of(const backend::GatedActivation& op) noexcept;
   cudaError_t product_of_fragments(const backend::MatMul& op) noexcept;
+  cudaError_t product_of_file(const backend::MatMul& op) noexcept;
+  bool product_by_gemm(const backend::MatMul& op) noexcept;
   ElementwiseParams elementwise(Elementwise kind, backend::ValueId a, backend::ValueId b,
                                 backend::ValueId out) const noexcept;
   FragmentsParams fragments_of(backend::ValueId in, int set) const noexcept;

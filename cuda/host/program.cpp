@@ -104,6 +104,7 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
     partials = std::max(partials, attention_partial_floats(limits.tokens, graph.context, a->heads, state.v_width));
     merges = std::max(merges, attention_merges(limits.tokens, state.heads));
   }
+  if (wants_gemm(graph, limits)) partials = std::max(partials, static_cast<std::int64_t>(dense_gemm_bytes / 4));
   const auto place = [&plan](std::int64_t words) {
     return std::exchange(plan.bytes, plan.bytes + align(4 * static_cast<std::uint64_t>(words)));
   };
@@ -164,6 +165,10 @@ CudaProgram::CudaProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const b
   plan_ = plan_workspace(*graph_, limits_, weights_);
   arena_ = load_weights(*graph_, weights_, reader, options, engine_);
   upload_tables();
+  if (wants_gemm(*graph_, limits_)) {
+    check(engine_->enter(), "cudaSetDevice");
+    engine_->gemm.open(engine_->stream());
+  }
 }
 
 void CudaProgram::upload_tables() {

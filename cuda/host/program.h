@@ -33,7 +33,8 @@ struct WorkspacePlan {
   StepLayout step{};               ///< memory of its own
   FragmentsPlan sets[2]{};         ///< the second of few rows: a product reads one and makes the other
   bool rests = false;              ///< there are weights that want FragmentsPlan::rest
-  std::uint64_t partials = 0;      ///< of attention and of products, see kernels/attention_mma.h and matmul_quant.h
+  std::uint64_t partials = 0;      ///< of attention and of products, see kernels/attention_mma.h and matmul_quant.h;
+                                   ///< memory of cuBLAS
   std::uint64_t counters = 0;      ///< from here on all is zero between launches: of products
   std::uint64_t arrivals = 0;      ///< of rows that become fragments
   std::uint64_t merges = 0;        ///< of attention
@@ -50,6 +51,9 @@ struct WorkspacePlan {
 
 /// Throws out_of_memory.
 WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights);
+
+/// Whether a step may take cuBLAS.
+bool wants_gemm(const backend::Graph& graph, const backend::Limits& limits) noexcept;
 
 /// Throws unsupported_type or invalid_argument for what this device cannot do in a checked graph.
 void check_supported(const backend::Graph& graph, const backend::Limits& limits);
@@ -89,7 +93,7 @@ class CudaProgram final : public backend::Program {
                       backend::ProfileSink* profile) const noexcept override;
 
   // For the executor.
-  const Engine& engine() const noexcept { return *engine_; }
+  Engine& engine() const noexcept { return *engine_; }
   const backend::Graph& graph() const noexcept { return *graph_; }
   const WorkspacePlan& plan() const noexcept { return plan_; }
   const backend::Limits& limits() const noexcept { return limits_; }

@@ -1,24 +1,13 @@
 // Products as the parameters of their kernels, and what they do by the way.
 #include "host/executor.h"
 #include "host/repack.h"
-#include "kernels/matmul_plain.h"
 #include "kernels/matmul_quant.h"
 
 namespace llminfer::cuda {
 
 cudaError_t Executor::run_one(const backend::MatMul& op) noexcept {
   if (program_.placed(op.weight).form == WeightForm::fragments) return product_of_fragments(op);
-  MatMulPlainParams p;
-  p.weight = program_.file_bytes(op.weight);
-  p.bias = program_.floats(op.bias);
-  p.in = data(op.in);
-  p.out = data(op.out);
-  p.row_bytes = static_cast<std::int64_t>(program_.placed(op.weight).row_bytes);
-  p.rows = rows(op.in);
-  p.columns_in = width(op.in);
-  p.columns_out = width(op.out);
-  p.type = weight(op.weight).type;
-  return launch(p, stream());
+  return product_of_file(op);
 }
 
 MatMulTarget Executor::target_of(backend::WeightId weight, backend::WeightId bias,

@@ -21,12 +21,12 @@ StepShape shape_of(const backend::StepBatch& batch, const backend::StepOutputs& 
   s.tokens = static_cast<std::int32_t>(batch.tokens.size());
   s.outputs = static_cast<std::int32_t>(batch.output_rows.size());
   s.hidden = outputs.kind == backend::OutputKind::hidden;
-  bool single = true;
+  s.single = true;
   for (const backend::SequenceRange& r : batch.sequences) {
     s.longest = std::max(s.longest, r.start + r.count);
-    single = single && r.count == 1;
+    s.single = s.single && r.count == 1;
   }
-  if (exact || !single) return s;
+  if (exact || !s.single) return s;
   s.filled = true;
   s.all_rows = s.tokens == s.outputs;
   for (std::size_t r = 0; r < batch.output_rows.size(); ++r) {

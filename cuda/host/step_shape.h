@@ -12,6 +12,7 @@ struct StepShape {
   std::int32_t outputs = 0;  ///< the same
   std::int32_t longest = 1;  ///< keys of the longest sequence, or more
   bool hidden = false;       ///< the head is left out
+  bool single = false;       ///< each sequence has one token
   bool all_rows = false;  ///< of a filled step every row is wanted, in their order: rows gathered are those there are
   bool filled = false;    ///< numbers are those of a bucket: the step may be recorded and replayed
 

@@ -18,6 +18,8 @@ struct DeviceInfo {
   std::uint64_t free_memory = 0;    ///< bytes it could still give when asked; 0 when unknown
   int page_size = 32;               ///< tokens of one KV page
   KvType default_kv = KvType::f16;  ///< what KvType::automatic means here
+  std::string notes{};              ///< what else computes, or why it does not, e.g. "cuBLAS 13.1.0"; as of now: a
+                                    ///< library may be opened when a model that needs it is loaded
 };
 
 }  // namespace v0

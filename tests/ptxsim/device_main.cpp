@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "cublas/stand_in.h"
 #include "device/reference/reference_backend.h"
 #include "host/cuda_backend.h"
 #include "report.h"
@@ -47,6 +48,9 @@ constexpr const char* quick[] = {"add/",
                                  "full sinks",
                                  "q4_0 q8_0 head 80",
                                  "bf16 f32 head 64",
+                                 "matmul/f32 7x3",
+                                 "matmul/f32 300x",
+                                 "matmul/f32 768x97",
                                  "plain f32",
                                  "plain q4_0",
                                  "plain q8_0",
@@ -59,6 +63,21 @@ int run(const char* filter, const backend::Backend& device, const backend::Backe
   options.filter = filter;
   const std::string title = std::string("cuda in the simulator: ") + (*filter != '\0' ? filter : "all");
   return tests::run_and_report(title.c_str(), device, reference, options, 1);
+}
+
+/// Products of floats are cuBLAS's for prompts, and ours without it.
+int own_products(const backend::Backend& reference, backend::OpCaseOptions options) {
+  const auto device = cuda::make_cuda_backend(0);
+  return run("matmul/f32 300x", *device, reference, options) | run("matmul/f32 768x97", *device, reference, options);
+}
+
+/// `wanted`: some cases have such products.
+int report_cublas(bool wanted) {
+  const ptxsim::SimulatedCublas& seen = ptxsim::simulated_cublas();
+  for (const std::string& what : seen.complaints) std::printf("cuBLAS: %s\n", what.c_str());
+  std::printf("%llu products by cuBLAS\n", static_cast<unsigned long long>(seen.products));
+  const bool well = seen.complaints.empty() && seen.in_default_workspace == 0 && (seen.products > 0 || !wanted);
+  return well ? 0 : 1;
 }
 
 int report_findings() {
@@ -112,7 +131,7 @@ int main(int argc, char** argv) {
   }
   backend::OpCaseOptions options;
   if (!tests::read_options(static_cast<int>(rest.size()), rest.data(), options)) return 2;
-  const auto device = cuda::make_cuda_backend(0);
+  const auto device = cuda::make_cuda_backend(0, {ptxsim::stand_in_cublas()});
   const auto reference = device::make_reference_backend();
   int bad = 0;
   ptxsim::simulated_device().record_launches = speed;
@@ -121,7 +140,9 @@ int main(int argc, char** argv) {
   } else {
     options.refusals = false;
     for (const char* filter : quick) bad |= run(filter, *device, *reference, options);
+    bad |= own_products(*reference, options);
   }
+  bad |= report_cublas(options.filter.empty());
   if (speed) report_speed();
   return report_findings() | bad;
 }

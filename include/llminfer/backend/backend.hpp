@@ -27,7 +27,7 @@ inline namespace v0 {
 namespace backend {
 
 /// Raised with every change of these headers that an old plug-in would not survive.
-constexpr std::uint32_t interface_version = 3;
+constexpr std::uint32_t interface_version = 4;
 
 /// The largest step a caller will ask for. Fixed at compile.
 struct Limits {
