@@ -32,6 +32,7 @@ struct QuantColumn {
   const std::int16_t* wide = nullptr;  ///< q widened by Kernels::widen; for slabs of bytes only
   float* out = nullptr;
   const std::int16_t* shift = nullptr;  ///< of Kernels::shift, where the tile has one
+  const std::byte* next = nullptr;      ///< of gemv: the panel that is read after this one, null if none
 };
 
 constexpr int tile_columns = 4;  ///< most columns of one tile or few call

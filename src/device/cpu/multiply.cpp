@@ -62,11 +62,13 @@ class Multiplier {
     }
   }
 
-  void panel(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
+  /// `next`: the panel after it, null behind the last one.
+  void panel(const std::byte* packed, const std::byte* next, std::int64_t index, std::int64_t first,
+             std::int64_t last) noexcept {
     if (weight_.slab.kind == SlabKind::real) {
       real(packed, index, first, last);
     } else if (last - first == 1 && kernels_.gemv[type_index()] != nullptr) {
-      one(packed, index, first);
+      one(packed, next, index, first);
     } else if (last - first <= kernels_.most_few && kernels_.few[type_index()] != nullptr) {
       few(packed, index, first, last);
     } else {
@@ -129,9 +131,10 @@ class Multiplier {
     return {packed + weight_.shape.panel_bytes + block * step + tile * each * line, step, each > 1 ? line : 0};
   }
 
-  void one(const std::byte* packed, std::int64_t index, std::int64_t column) noexcept {
+  void one(const std::byte* packed, const std::byte* next, std::int64_t index, std::int64_t column) noexcept {
     QuantColumn tile;
     tile_of(&tile, index, column, column, 1, rows_in(index) == panel_rows, 0);
+    tile.next = next;
     kernels_.gemv[type_index()](weight_.shape, packed, tile);
     finish(column, index, tile.out);
   }
@@ -241,7 +244,10 @@ void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byt
   for (std::int64_t c = 0; c < columns.count; c += few) {
     const std::int64_t last = std::min(columns.count, c + few);
     multiplier.begin_chunk(c, last);
-    for (std::int64_t p = begin; p < end; ++p) multiplier.panel(weight.panel(arena, expert, p), p, c, last);
+    for (std::int64_t p = begin; p < end; ++p) {
+      const std::byte* panel = weight.panel(arena, expert, p);
+      multiplier.panel(panel, p + 1 < end ? panel + weight.shape.panel_bytes : nullptr, p, c, last);
+    }
   }
 }
 

@@ -10,6 +10,7 @@ LLMINFER_AVX2_BEGIN
 namespace llminfer::cpu::avx2 {
 namespace {
 #include "device/cpu/avx2/levels.h"
+#include "device/cpu/avx2/reading.h"
 
 static inline __m256i broadcast(const void* p) {
   int word;
@@ -205,12 +206,15 @@ static void gemv_q5_k(const PackedShape& s, const std::byte* panel, const QuantC
 }
 
 /// One group of 32 of Q6_K, 8 rows.
-static inline __m256i q6_sum(const std::byte* lines, int g, int half, const std::int8_t* q, __m256i sums) {
+static inline __m256i q6_sum(const std::byte* lines, int g, int half, const std::int8_t* q, __m256i sums,
+                             const Later& later) {
   const __m256i word = load_line(lines + 64 * (48 + g / 2), half);
   const __m256i first = pair_of_scale(word, g % 2 * 2), second = pair_of_scale(word, g % 2 * 2 + 1);
   __m256i s = _mm256_setzero_si256();
 #pragma GCC unroll 4
   for (int w = 0; w < 8; w += 2) {
+    // 6.5 lines: 7 of 8 times.
+    if (w < 6 || half == 0) bring(later.near + 64 * (13 * g / 2 + w / 2 + 4 * half));
     const __m256i p = _mm256_maddubs_epi16(levels_q6(lines, g, w, half), broadcast(q + 4 * w));
     const __m256i r = _mm256_maddubs_epi16(levels_q6(lines, g, w + 1, half), broadcast(q + 4 * w + 4));
     s = _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_add_epi16(p, r), w < 4 ? first : second));
@@ -220,19 +224,21 @@ static inline __m256i q6_sum(const std::byte* lines, int g, int half, const std:
 }
 
 static void gemv_q6_k(const PackedShape& s, const std::byte* panel, const QuantColumn& c) {
+  const Reading<52, 32> reading(s, panel, c.next);
   const std::byte* small = panel + s.small_plane;
   __m256 y0 = _mm256_setzero_ps(), y1 = y0;
   for (std::int64_t b = 0; b < s.blocks; ++b) {
     const std::byte* lines = panel + 64 * 52 * b;
+    const Later later = reading.from(b);
     const __m256 d0 = load_halves(small + 32 * b), d1 = load_halves(small + 32 * b + 16);
 #pragma GCC unroll 8
     for (int g = 0; g < 8; ++g) {
       const std::int64_t at = 8 * b + g;
-      prefetch(panel + s.panel_bytes + 3360 * b + 420 * g, 7);
+      prefetch(later.far + 416 * g, 7);
       const __m256i sums = broadcast(c.half + 2 * at);
       const __m256 dx = _mm256_set1_ps(c.d[at]);
-      y0 = scale_add(y0, q6_sum(lines, g, 0, c.q + 32 * at, sums), d0, dx);
-      y1 = scale_add(y1, q6_sum(lines, g, 1, c.q + 32 * at, sums), d1, dx);
+      y0 = scale_add(y0, q6_sum(lines, g, 0, c.q + 32 * at, sums, later), d0, dx);
+      y1 = scale_add(y1, q6_sum(lines, g, 1, c.q + 32 * at, sums, later), d1, dx);
     }
   }
   write(c, y0, y1);
