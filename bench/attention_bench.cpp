@@ -1,7 +1,8 @@
 // The attention kernel of the CPU device alone, every thread on KV heads of its own. Single tokens: GB/s of the cache
 // beside plain reading of as much memory, beside reading alone of the same blocks in the same order (the roof of where
 // they lie), and with pages that stay in the processor's cache (the roof of the arithmetic). Prompts: GFLOPS beside the
-// multiply-adds that the processor can do. Rounds alternate; medians, of shares too.
+// multiply-adds, or the products of bf16 where the kernels use them, that the processor can do. Rounds alternate;
+// medians, of shares too.
 //   attention_bench [isa=auto] [threads=0] [rounds=5] [megabytes=192] [all|decode|prefill]
 #include <algorithm>
 #include <atomic>
@@ -22,7 +23,6 @@
 #include "core/thread_pool.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/peak.h"
-#include "device/cpu/target.h"
 
 using namespace llminfer;
 
@@ -45,11 +45,6 @@ constexpr Model models[] = {{"SmolLM2 135M", 3, 3, 64, 30},
                             {"Gemma 3 270M", 4, 1, 256, 18},
                             {"Llama 3 8B", 4, 8, 128, 32}};
 
-std::int64_t block_bytes(KvType type, int width) {
-  const std::int64_t groups = (width + 31) / 32;
-  return type == KvType::q8_0 ? groups * 34 * 32 : std::int64_t{64} * width;
-}
-
 class Bench {
  public:
   Bench(const cpu::Kernels& kernels, const cpu::PeakLoops& loops, int threads, int rounds, int megabytes)
@@ -68,7 +63,7 @@ class Bench {
 
   /// One token after each number of tokens, with as many layers as the model has or find room.
   void decode(const Model& m, KvType type, int keys) {
-    const std::int64_t block = block_bytes(type, m.width), layer = 2 * block * m.heads;
+    const std::int64_t block = cpu::k_block_bytes(type, m.width), layer = 2 * block * m.heads;
     keys = static_cast<int>(std::min<std::int64_t>(keys, static_cast<std::int64_t>(storage_bytes_) / layer * 32));
     const std::int64_t pages = (keys + 31) / 32;
     const std::int64_t room = static_cast<std::int64_t>(storage_bytes_) / (layer * pages);
@@ -130,7 +125,9 @@ class Bench {
 
   /// All tokens of one prompt over all KV heads of a layer, twice as many heads as threads at least.
   void prefill(const Model& m, int tokens) {
-    const std::int64_t block = block_bytes(KvType::f16, m.width), pages = (tokens + 31) / 32;
+    const KvType type = kernels_.default_kv;
+    const bool pairs = type == KvType::bf16;  // then products are of bf16, else of floats
+    const std::int64_t block = cpu::k_block_bytes(type, m.width), pages = (tokens + 31) / 32;
     std::vector<std::int32_t> table(static_cast<std::size_t>(pages));
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>(i);
     const int tile = std::max(1, cpu::attention_rows / m.shared);
@@ -143,7 +140,7 @@ class Bench {
       ours.push_back(timed([&](int thread, int) {
         std::vector<float> q(static_cast<std::size_t>(tile * m.shared * m.width), 0.25F), out(q.size());
         std::vector<float> scratch(cpu::attention_scratch(m.width, m.width));
-        cpu::AttentionTask t = task(m, KvType::f16, scratch.data());
+        cpu::AttentionTask t = task(m, type, scratch.data());
         t.q = q.data();
         t.out = out.data();
         t.pages = table.data();
@@ -158,13 +155,15 @@ class Bench {
         }
       }));
       constexpr std::int64_t loops = 1'000'000;
-      const double time = timed([&](int, int) { sum_ += static_cast<std::uint64_t>(loops_.f32(loops)); });
-      peak.push_back(static_cast<double>(loops * loops_.f32_ops) * heads / time);
+      const auto loop = pairs ? loops_.bf16 : loops_.f32;
+      const double time = timed([&](int, int) { sum_ += static_cast<std::uint64_t>(loop(loops)); });
+      peak.push_back(static_cast<double>(loops * (pairs ? loops_.bf16_ops : loops_.f32_ops)) * heads / time);
     }
     const double work = 2.0 * m.shared * m.width * static_cast<double>(tokens) * (tokens + 1) * heads;
     const double rate = work / median(ours);
-    std::printf("%-13s f16   prompt of %5d:     %5.1f GFLOPS, %5.1f peak: %3.0f %%\n", m.name, tokens, rate * 1e-9,
-                median(peak) * 1e-9, 100 * rate / median(peak));
+    std::printf("%-13s %-5s prompt of %5d:     %5.1f GFLOPS, %5.1f peak of %s: %3.0f %%\n", m.name, to_string(type),
+                tokens, rate * 1e-9, median(peak) * 1e-9, pairs ? "bf16 products" : "multiply-adds",
+                100 * rate / median(peak));
   }
 
  private:
@@ -198,6 +197,8 @@ class Bench {
     t.scale = 0.125F;
     t.storage = storage_.data();
     t.k_type = t.v_type = type;
+    t.k_bytes = cpu::k_block_bytes(type, m.width);
+    t.v_bytes = cpu::v_block_bytes(type, m.width);
     t.k_width = t.v_width = m.width;
     t.scratch = scratch;
     return t;
@@ -230,18 +231,14 @@ int main(int argc, char** argv) {
   try {
     const cpu::Kernels kernels = cpu::choose_kernels(argc > 1 ? argv[1] : "auto");
     const int wanted = argc > 2 ? std::atoi(argv[2]) : 0;
-    cpu::PeakLoops loops;
-    cpu::portable::add_peak_loops(loops);
-#if LLMINFER_CPU_X86
-    if (std::string_view(kernels.name) != "portable") cpu::avx2::add_peak_loops(loops);
-#endif
+    const cpu::PeakLoops loops = cpu::peak_loops_of(kernels.name);
     const int threads = wanted > 0 ? wanted : core::detect_cpu().cores.usable;
     std::printf("%s, %d threads\n", kernels.name, threads);
     Bench bench(kernels, loops, threads, argc > 3 ? std::atoi(argv[3]) : 5, argc > 4 ? std::atoi(argv[4]) : 192);
     const std::string_view what = argc > 5 ? argv[5] : "all";
     for (const Model& m : models) {
       if (what == "prefill") break;
-      for (int keys : {512, 8192}) bench.decode(m, KvType::f16, keys);
+      for (int keys : {512, 8192}) bench.decode(m, kernels.default_kv, keys);
       bench.decode(m, KvType::q8_0, 8192);
     }
     for (const Model& m : models) {

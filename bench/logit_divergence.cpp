@@ -1,8 +1,10 @@
 // How far the next-token distributions of the cpu device, and of llama.cpp, are from those of the reference device:
 // the Kullback-Leibler divergence of the full distributions, in nats, at every position of the golden texts.
 //
-// logit_divergence MODEL GOLDEN [PEER]
+// logit_divergence MODEL GOLDEN [--isa ISA] [--kv TYPE] [PEER]
 //   GOLDEN   lines of JSON with "tokens", as in shared/golden
+//   ISA      kernels of the cpu device, else the best
+//   TYPE     of its cache: f32, f16, bf16, q8_0 or q4_0, else its default
 //   PEER     the program peer_logits
 // Prints a markdown table, a row for each.
 #include <stdlib.h>
@@ -148,19 +150,54 @@ class Peer {
   std::FILE* pipe_ = nullptr;
 };
 
-llminfer::Model open(const char* path, llminfer::Device device) {
+llminfer::KvType kv_type(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(llminfer::KvType::q4_0); ++i) {
+    if (name == llminfer::to_string(static_cast<llminfer::KvType>(i))) return static_cast<llminfer::KvType>(i);
+  }
+  throw std::runtime_error("unknown cache type " + name);
+}
+
+llminfer::Model open(const char* path, llminfer::Device device, llminfer::KvType kv) {
   llminfer::LoadOptions options;
+  options.k = options.v = kv;
   options.devices = {std::move(device)};
   return llminfer::Model::open(llminfer::ModelSource::file(path), options).value();
 }
 
-void run(const char* model_path, const char* golden_path, const char* peer_path) {
-  const std::vector<Tokens> lines = read_golden(golden_path);
-  const llminfer::Model reference = open(model_path, llminfer::Device::reference().value());
-  const llminfer::Model cpu = open(model_path, llminfer::Device::cpu().value());
+struct Arguments {
+  std::vector<const char*> files{};
+  std::string isa = "auto";
+  llminfer::KvType kv = llminfer::KvType::automatic;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments out;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name.rfind("--", 0) != 0) {
+      out.files.push_back(argv[i]);
+    } else if (i + 1 == argc || (name != "--isa" && name != "--kv")) {
+      throw std::runtime_error("what is " + name + "?");
+    } else if (name == "--isa") {
+      out.isa = argv[++i];
+    } else {
+      out.kv = kv_type(argv[++i]);
+    }
+  }
+  return out;
+}
+
+void run(const Arguments& arguments) {
+  const char* model_path = arguments.files[0];
+  const std::vector<Tokens> lines = read_golden(arguments.files[1]);
+  const llminfer::Model reference =
+      open(model_path, llminfer::Device::reference().value(), llminfer::KvType::automatic);
+  const llminfer::Device device = llminfer::Device::cpu({.isa = arguments.isa}).value();
+  const llminfer::Model cpu = open(model_path, device, arguments.kv);
   std::unique_ptr<Peer> peer;
-  if (peer_path != nullptr) peer = std::make_unique<Peer>(peer_path, model_path, lines);
-  Figures ours("llminfer, cpu"), theirs("llama.cpp");
+  if (arguments.files.size() == 3) peer = std::make_unique<Peer>(arguments.files[2], model_path, lines);
+  Figures ours("llminfer, " + device.info().value().isa + ", " + llminfer::to_string(cpu.info().k)),
+      theirs("llama.cpp");
   std::vector<float> row(static_cast<std::size_t>(reference.info().vocabulary));
   for (const Tokens& tokens : lines) {
     const Truth truth = truth_of(reference, tokens);
@@ -180,11 +217,12 @@ void run(const char* model_path, const char* golden_path, const char* peer_path)
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 3 && argc != 4) {
-    std::fprintf(stderr, "usage: logit_divergence MODEL GOLDEN [PEER]\n");
+  const Arguments arguments = parse(argc, argv);
+  if (arguments.files.size() != 2 && arguments.files.size() != 3) {
+    std::fprintf(stderr, "usage: logit_divergence MODEL GOLDEN [--isa ISA] [--kv TYPE] [PEER]\n");
     return 2;
   }
-  run(argv[1], argv[2], argc == 4 ? argv[3] : nullptr);
+  run(arguments);
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -1,5 +1,6 @@
 // Matmul kernels of the CPU device alone, one thread: GOPS (1 multiply-add = 2) and GB/s of packed weights, per type,
-// number of columns M and instruction set. The best of many short runs, so that a busy machine disturbs little.
+// number of columns M and instruction set, and the share of what 8-bit products from registers reach (multiply-adds of
+// floats for float weights). The best of many short runs, so that a busy machine disturbs little.
 //   op_bench [isa=auto] [rows=256] [columns=1536] [type]
 #include <algorithm>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "device/cpu/multiply.h"
+#include "device/cpu/peak.h"
 
 using namespace llminfer;
 
@@ -21,6 +23,24 @@ struct alignas(64) Line {
 };
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// GOPS of a loop, 0 where there is none.
+template <class Value>
+double peak_of(Value (*loop)(std::int64_t), std::int64_t ops) {
+  constexpr std::int64_t rounds = 100'000;
+  double best = 1e30;
+  volatile double keep = 0;
+  for (int i = 0; loop != nullptr && i < 20; ++i) {
+    const double start = now();
+    keep = keep + static_cast<double>(loop(rounds));
+    best = std::min(best, now() - start);
+  }
+  return static_cast<double>(rounds * ops) / best * 1e-9;
+}
+
+struct Peaks {
+  double int8 = 0, f32 = 0, bf16 = 0;
+};
 
 /// Random levels, scales of about 0.01.
 std::vector<std::byte> weights(WeightType type, std::int64_t rows, const cpu::PackedShape& shape) {
@@ -38,7 +58,8 @@ std::vector<std::byte> weights(WeightType type, std::int64_t rows, const cpu::Pa
   return out;
 }
 
-void measure(const cpu::Kernels& kernels, WeightType type, std::int64_t rows, std::int64_t columns) {
+void measure(const cpu::Kernels& kernels, const Peaks& peaks, WeightType type, std::int64_t rows,
+             std::int64_t columns) {
   cpu::PlacedWeight weight;
   weight.shape = cpu::packed_shape(type, rows, columns);
   weight.slab = cpu::slab_format(type);
@@ -72,7 +93,10 @@ void measure(const cpu::Kernels& kernels, WeightType type, std::int64_t rows, st
     }
     const double operations = 2.0 * static_cast<double>(rows * columns * m);
     const double bytes = static_cast<double>(weight.shape.panels * weight.shape.panel_bytes);
-    std::printf("  M %3d: %5.0f GOPS %5.1f GB/s", static_cast<int>(m), operations / best * 1e-9, bytes / best * 1e-9);
+    const double peak = weight.slab.kind == cpu::SlabKind::real ? peaks.f32 : peaks.int8;
+    const double rate = operations / best * 1e-9;
+    std::printf("  M %3d: %5.0f GOPS %3.0f %% %5.1f GB/s", static_cast<int>(m), rate, peak > 0 ? 100 * rate / peak : 0,
+                bytes / best * 1e-9);
   }
   std::printf("\n");
 }
@@ -85,10 +109,16 @@ int main(int argc, char** argv) {
   const std::int64_t columns = std::max(256, argc > 3 ? std::atoi(argv[3]) / 256 * 256 : 1536);
   try {
     const cpu::Kernels kernels = cpu::choose_kernels(isa);
-    std::printf("%s, one thread, %d x %d\n", kernels.name, static_cast<int>(rows), static_cast<int>(columns));
+    const cpu::PeakLoops loops = cpu::peak_loops_of(kernels.name);
+    const Peaks peaks{peak_of(loops.int8, loops.int8_ops), peak_of(loops.f32, loops.f32_ops),
+                      peak_of(loops.bf16, loops.bf16_ops)};
+    std::printf(
+        "%s, one thread, %d x %d; from registers, GOPS: products of bytes %.0f, multiply-adds of floats %.0f, "
+        "products of bf16 %.0f\n",
+        kernels.name, static_cast<int>(rows), static_cast<int>(columns), peaks.int8, peaks.f32, peaks.bf16);
     for (int t = static_cast<int>(WeightType::f32); t <= static_cast<int>(WeightType::mxfp4); ++t) {
       const WeightType type = static_cast<WeightType>(t);
-      if (argc <= 4 || describe(type).name == std::string_view(argv[4])) measure(kernels, type, rows, columns);
+      if (argc <= 4 || describe(type).name == std::string_view(argv[4])) measure(kernels, peaks, type, rows, columns);
     }
   } catch (const Exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -39,6 +39,7 @@ struct Rounds {
 
 struct Report {
   llminfer::DeviceInfo device{};
+  llminfer::KvType keys = llminfer::KvType::f16, values = llminfer::KvType::f16;
   double load = 0, first_token = 0, bytes_per_token = 0;
   Rounds rounds{};
   double share() const { return bytes_per_token * median(rounds.decode) / median(rounds.bandwidth); }
@@ -92,6 +93,8 @@ Report run(const Options& options, const std::stop_token& stop) {
   const llminfer::Model model = load_model(options.model, device, load, stop);
   report.load = watch.seconds();
   report.device = device.info().value();  // what a device opens for a model is in its notes now
+  report.keys = model.info().k;
+  report.values = model.info().v;
   report.first_token = report.load + first_token_time(model, stop);
   report.rounds = measure(options, model, report.device.threads, stop);
   // Step i of `generate` reads the depth + i tokens before it and its own.
@@ -105,6 +108,8 @@ void print_json(const Options& options, const Report& report) {
   json all = {{"model", std::filesystem::path(options.model.path).filename().string()},
               {"isa", report.device.isa},
               {"threads", report.device.threads},
+              {"keys", llminfer::to_string(report.keys)},
+              {"values", llminfer::to_string(report.values)},
               {"load_s", report.load},
               {"first_token_s", report.first_token}};
   if (!report.device.notes.empty()) all["notes"] = report.device.notes;
@@ -124,9 +129,10 @@ void print_json(const Options& options, const Report& report) {
 }
 
 void print_text(const Options& options, const Report& report) {
-  std::printf("%s on %s (%s, %d threads), median of %d rounds\n",
+  std::printf("%s on %s (%s, %d threads, keys %s, values %s), median of %d rounds\n",
               std::filesystem::path(options.model.path).filename().c_str(), report.device.name.c_str(),
-              report.device.isa.c_str(), report.device.threads, options.rounds);
+              report.device.isa.c_str(), report.device.threads, llminfer::to_string(report.keys),
+              llminfer::to_string(report.values), options.rounds);
   if (!report.device.notes.empty()) std::printf("%s\n", report.device.notes.c_str());
   std::printf("load         %10.3f s\nfirst token  %10.3f s (with loading; prompt of 20 tokens)\n", report.load,
               report.first_token);

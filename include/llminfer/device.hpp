@@ -18,10 +18,11 @@ class Backend;
 }
 
 struct CpuOptions {
-  int threads = 0;           ///< 1 .. 1024; 0: the cores that affinity and cgroup grant this process
-  std::string isa = "auto";  ///< which kernels: "auto" (the best there is), "portable"; "avx2", "avxvnni", "avx512";
-                             ///< "neon", "dotprod", "i8mm"; one that the processor lacks is Error unavailable
-  bool huge_pages = true;    ///< ask for huge pages behind weights; ignored where there are none
+  int threads = 0;  ///< 1 .. 1024; 0: the cores that affinity and cgroup grant this process
+  std::string isa =
+      "auto";  ///< which kernels: "auto" (the best there is), "portable"; "avx2", "avxvnni", "avx512",
+               ///< "avx512bf16"; "neon", "dotprod", "i8mm"; one that the processor lacks is Error unavailable
+  bool huge_pages = true;  ///< ask for huge pages behind weights; ignored where there are none
 };
 
 /// (any thread) A device with its memory and threads. Copies share them; steps of models on one Device take turns.

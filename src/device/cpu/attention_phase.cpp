@@ -74,6 +74,8 @@ void AttentionPhase::place(Job& job) const noexcept {
   t.page_bytes = group.shape.page_bytes;
   t.k_offset = op_.slot.layer * group.shape.layer_bytes + kv_head * group.shape.head_bytes;
   t.v_offset = t.k_offset + group.shape.k_block;
+  t.k_bytes = group.shape.k_block;
+  t.v_bytes = group.shape.v_block;
   t.k_type = run_.kv_.format().k;
   t.v_type = run_.kv_.format().v;
   t.k_width = state_.k_width;

@@ -21,21 +21,6 @@ constexpr std::size_t buffer_bytes = std::size_t{256} << 20;
 constexpr std::size_t grain = 4096;
 constexpr double busy_spread = 0.15;  // quiet machines stay below a few percent
 
-PeakLoops loops_of(std::string_view isa) noexcept {
-  PeakLoops loops;
-  portable::add_peak_loops(loops);
-#if LLMINFER_CPU_X86
-  if (isa != "portable") avx2::add_peak_loops(loops);
-  if (isa == "avxvnni") avxvnni::add_peak_loops(loops);
-  if (isa == "avx512") avx512::add_peak_loops(loops);
-#endif
-#if LLMINFER_CPU_NEON
-  if (isa != "portable") neon::add_peak_loops(loops);
-  if (isa == "dotprod" || isa == "i8mm") neon::add_dot_peak_loops(loops);
-#endif
-  return loops;
-}
-
 /// One thing measured: what all threads do in a round, and how much of it. `amount` counts all threads together.
 struct Probe {
   std::function<void(int thread)> body;
@@ -177,11 +162,27 @@ std::vector<int> thread_counts(int threads, int cores) {
 
 }  // namespace
 
+PeakLoops peak_loops_of(std::string_view isa) noexcept {
+  PeakLoops loops;
+  portable::add_peak_loops(loops);
+#if LLMINFER_CPU_X86
+  if (isa != "portable") avx2::add_peak_loops(loops);
+  if (isa == "avxvnni") avxvnni::add_peak_loops(loops);
+  if (isa == "avx512" || isa == "avx512bf16") avx512::add_peak_loops(loops);
+  if (isa == "avx512bf16") avx512::add_bf16_peak_loop(loops);
+#endif
+#if LLMINFER_CPU_NEON
+  if (isa != "portable") neon::add_peak_loops(loops);
+  if (isa == "dotprod" || isa == "i8mm") neon::add_dot_peak_loops(loops);
+#endif
+  return loops;
+}
+
 Ceilings measure(const Kernels& kernels, int threads, double seconds, const std::shared_ptr<core::Memory>& memory) {
   const bool in_range = seconds >= 0.05 && seconds <= 60;  // false for NaN
   if (!in_range) core::fail(ErrorCode::invalid_argument, "seconds: {} is not in 0.05 .. 60", seconds);
   constexpr int least_rounds = 3;
-  const PeakLoops loops = loops_of(kernels.name);
+  const PeakLoops loops = peak_loops_of(kernels.name);
   const core::CpuInfo cpu = core::detect_cpu();
   core::Buffer buffer = core::Buffer::make(memory, buffer_bytes);
   std::memset(buffer.data(), 1, buffer_bytes);

@@ -27,7 +27,7 @@ class CpuBackend final : public backend::Backend {
     info.memory = engine_->memory->limit();
     info.free_memory = std::min<std::uint64_t>(core::available_memory(), engine_->memory->available_bytes());
     info.page_size = kv_page;
-    info.default_kv = KvType::f16;
+    info.default_kv = engine_->kernels.default_kv;
     return info;
   }
 

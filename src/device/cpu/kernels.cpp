@@ -37,17 +37,18 @@ Kernels avx2_kernels() noexcept {
   return kernels;
 }
 
-/// AVX2 with the products of tiles by VNNI on 256 bits.
+/// AVX2 with products of bytes by VNNI on 256 bits.
 Kernels avxvnni_kernels() noexcept {
   Kernels kernels = avx2_kernels();
   kernels.name = "avxvnni";
 #if LLMINFER_CPU_X86
   avxvnni::add_vnni(kernels);
+  avxvnni::add_packed(kernels);
 #endif
   return kernels;
 }
 
-/// On 512 bits but for single columns, which wait for memory: there as on AVX2.
+/// On 512 bits, quantization on 256.
 Kernels avx512_kernels() noexcept {
   Kernels kernels = avx2_kernels();
   kernels.name = "avx512";
@@ -55,6 +56,17 @@ Kernels avx512_kernels() noexcept {
   avx512::add_float_kernels(kernels);
   avx512::add_unpackers(kernels);
   avx512::add_vnni(kernels);
+  avx512::add_packed(kernels);
+#endif
+  return kernels;
+}
+
+/// With dot products of bf16, which are the default of its attention.
+Kernels avx512bf16_kernels() noexcept {
+  Kernels kernels = avx512_kernels();
+  kernels.name = "avx512bf16";
+#if LLMINFER_CPU_X86
+  avx512::add_bf16_attention(kernels);
 #endif
   return kernels;
 }
@@ -98,12 +110,13 @@ struct InstructionSet {
   Kernels (*kernels)() noexcept = nullptr;
 };
 
-std::array<InstructionSet, 7> instruction_sets() {
+std::array<InstructionSet, 8> instruction_sets() {
   const core::CpuFeatures f = core::detect_cpu().features;
   const bool avx2 = LLMINFER_CPU_X86 != 0 && f.avx2 && f.fma && f.f16c;
   const bool avx512 = avx2 && f.avx512f && f.avx512bw && f.avx512dq && f.avx512vl && f.avx512_vnni;
   const bool neon = LLMINFER_CPU_NEON != 0, dotprod = LLMINFER_CPU_NEON_DOT != 0 && f.neon_dotprod;
-  return {{{"avx512", avx512, avx512_kernels},
+  return {{{"avx512bf16", avx512 && f.avx512_bf16, avx512bf16_kernels},
+           {"avx512", avx512, avx512_kernels},
            {"avxvnni", avx2 && f.avx_vnni, avxvnni_kernels},
            {"avx2", avx2, avx2_kernels},
            {"i8mm", dotprod && f.neon_i8mm, i8mm_kernels},
@@ -130,7 +143,8 @@ Kernels choose_kernels(std::string_view name) {
     return set.kernels();
   }
   core::fail(ErrorCode::invalid_argument,
-             "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512, neon, dotprod, i8mm", name);
+             "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512, avx512bf16, neon, dotprod, i8mm",
+             name);
 }
 
 }  // namespace llminfer::cpu

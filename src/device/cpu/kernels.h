@@ -35,7 +35,8 @@ struct QuantColumn {
   const std::byte* next = nullptr;      ///< of gemv: the panel that is read after this one, null if none
 };
 
-constexpr int tile_columns = 4;  ///< most columns of one tile or few call
+constexpr int tile_columns = 4;  ///< most columns of one tile
+constexpr int few_columns = 8;   ///< most columns of one few call of any table
 constexpr int shift_words = 4;
 constexpr int real_rows = 6;  ///< most rows of one real_tile call
 constexpr int half_rows_most = 4;
@@ -61,6 +62,8 @@ struct AttentionTask {
   std::int64_t page_bytes = 0;
   std::int64_t k_offset = 0;  ///< of this layer's and head's keys in a page
   std::int64_t v_offset = 0;
+  std::int64_t k_bytes = 0;  ///< of a block: k_block_bytes, v_block_bytes
+  std::int64_t v_bytes = 0;
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
   std::int32_t k_width = 0;
@@ -119,6 +122,17 @@ struct AttentionPart {
 /// Floats of a row of outputs inside the kernel.
 constexpr std::int32_t attention_stride(std::int32_t v_width) noexcept { return (v_width + 15) / 16 * 16; }
 
+/// Bytes of one head's 32 keys (values) of one page. See kernels/kv.inc.
+constexpr std::int64_t k_block_bytes(KvType type, std::int32_t width) noexcept {
+  const std::int64_t n = width, groups = (n + 31) / 32;
+  if (type == KvType::f32) return 4 * kv_page * n;
+  if (type == KvType::bf16) return 2 * kv_page * ((n + 1) / 2 * 2);
+  return kv_page * (type == KvType::q8_0 ? 34 * groups : type == KvType::q4_0 ? 18 * groups : 2 * n);
+}
+constexpr std::int64_t v_block_bytes(KvType type, std::int32_t width) noexcept {
+  return type == KvType::bf16 ? std::int64_t{2} * kv_page * attention_stride(width) : k_block_bytes(type, width);
+}
+
 /// Floats of one state of `rows` rows (tokens * heads).
 constexpr std::int64_t attention_state_floats(std::int32_t rows, std::int32_t v_width) noexcept {
   return std::int64_t{rows} * (attention_stride(v_width) + 2);
@@ -164,7 +178,7 @@ struct FewArgs {
   const PackedShape* shape = nullptr;
   const std::byte* panel = nullptr;
   const QuantColumn* columns = nullptr;
-  int count = 0;       ///< 1 .. tile_columns
+  int count = 0;       ///< 1 .. Kernels::few_columns
   bool alone = false;  ///< no other call for this panel: the kernel asks for all of `ahead`
   Ahead ahead{};       ///< stride 0: nothing to ask for; else as many lines as the kernel likes, next to each other
 };
@@ -178,7 +192,9 @@ struct Kernels {
   void (*gemv[17])(const PackedShape& shape, const std::byte* panel, const QuantColumn& column) = {};
   /// Panel times a few columns, without a slab; null where that is not faster. Indexed by WeightType.
   void (*few[17])(const FewArgs& args) = {};
-  std::int64_t most_few = 12;  ///< columns up to which `few` is faster
+  std::int64_t most_few[17] = {};  ///< columns up to which `few` is faster
+  int few_columns = tile_columns;  ///< of one call
+  bool few_wide = false;           ///< whether it reads QuantColumn::wide, for slabs of bytes
   /// Slab times a few columns. Indexed by SlabKind (real: null).
   void (*tile[slab_kinds])(const TileArgs& args) = {};
   /// c[r][0..15] = (add ? c[r][0..15] : 0) + sum over k in rising order of a[r][k] * b[k * b_stride + 0..15], for
@@ -219,6 +235,8 @@ struct Kernels {
   float (*exponentials)(const float* in, float* out, std::int64_t n, float shift) = nullptr;
   void (*sigmoid)(const float* in, float* out, std::int64_t n) = nullptr;
 
+  /// The type of cache that `attention` reads fastest.
+  KvType default_kv = KvType::f16;
   /// One token's key or value of one head into its page block; `token` 0 .. 31 is its place in the page.
   void (*store_k)(const float* in, KvType type, std::byte* block, std::int32_t width, int token) = nullptr;
   void (*store_v)(const float* in, KvType type, std::byte* block, std::int32_t width, int token) = nullptr;

@@ -16,37 +16,16 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
   return core::mul_or_fail(a, b, "bytes of KV pages", ErrorCode::out_of_memory);
 }
 
-/// Bytes of 32 rows of `width` values.
-std::int64_t block_bytes(KvType type, std::int32_t width, const char* side) {
-  std::int64_t per_32 = 0;
-  switch (type) {
-    case KvType::f32:
-      return product(width, 4 * kv_page);
-    case KvType::f16:
-    case KvType::bf16:
-      return product(width, 2 * kv_page);
-    case KvType::q8_0:
-      per_32 = 34;
-      break;
-    case KvType::q4_0:
-      per_32 = 18;
-      break;
-    case KvType::automatic:
-      break;
-  }
-  if (per_32 == 0) {
-    core::fail(ErrorCode::unsupported_type, "KV cache: {} of width {} cannot be stored as {}", side, width,
-               to_string(type));
-  }
-  return product((std::int64_t{width} + 31) / 32, per_32 * kv_page);
-}
-
 }  // namespace
 
 PageShape page_shape(const backend::StateGroup& group, backend::KvFormat format) {
+  if (format.k == KvType::automatic || format.v == KvType::automatic) {
+    core::fail(ErrorCode::unsupported_type, "KV cache: keys as {} and values as {} cannot be stored",
+               to_string(format.k), to_string(format.v));
+  }
   PageShape shape;
-  shape.k_block = block_bytes(format.k, group.k_width, "keys");
-  shape.v_block = block_bytes(format.v, group.v_width, "values");
+  shape.k_block = k_block_bytes(format.k, group.k_width);
+  shape.v_block = v_block_bytes(format.v, group.v_width);
   shape.head_bytes = core::add_or_fail(shape.k_block, shape.v_block, "bytes of KV pages", ErrorCode::out_of_memory);
   shape.layer_bytes = product(group.heads, shape.head_bytes);
   shape.page_bytes = product(group.layers, shape.layer_bytes);

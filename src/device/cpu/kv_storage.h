@@ -33,7 +33,10 @@ class CpuKvStorage final : public backend::KvStorage {
   backend::Status copy_page(std::int32_t group, std::int32_t from, std::int32_t to) noexcept override;
   backend::Status read_page(std::int32_t group, std::int32_t page, std::span<std::byte> out) const noexcept override;
   backend::Status write_page(std::int32_t group, std::int32_t page, std::span<const std::byte> in) noexcept override;
-  const char* layout() const noexcept override { return "cpu-2"; }
+  /// bf16 lies in pairs since "cpu-3", all else as in "cpu-2".
+  const char* layout() const noexcept override {
+    return format_.k == KvType::bf16 || format_.v == KvType::bf16 ? "cpu-3" : "cpu-2";
+  }
 
   struct Group {
     PageShape shape{};

@@ -15,7 +15,7 @@ constexpr std::size_t slab_part = 20 * 1024;      // bytes of a slab that stay i
 
 /// Results of one panel for a few columns go straight to the output when the panel is whole, else through here.
 struct Spill {
-  alignas(64) float values[real_rows][panel_rows];
+  alignas(64) float values[std::max(real_rows, few_columns)][panel_rows];
 };
 
 std::int64_t bytes_a_column(const PlacedWeight& weight) noexcept {
@@ -50,7 +50,7 @@ class Multiplier {
 
   /// Before the panels of columns [first, last).
   void begin_chunk(std::int64_t first, std::int64_t last) noexcept {
-    if (last - first == 1 && kernels_.gemv[type_index()] != nullptr) return;
+    if (is_one(first, last) || (is_few(first, last) && !kernels_.few_wide)) return;
     const std::int64_t k = weight_.shape.columns;
     for (std::int64_t c = first; c < last; ++c) {
       const std::int8_t* q = columns_.quant.row(in_row(c)).q;
@@ -67,9 +67,9 @@ class Multiplier {
              std::int64_t last) noexcept {
     if (weight_.slab.kind == SlabKind::real) {
       real(packed, index, first, last);
-    } else if (last - first == 1 && kernels_.gemv[type_index()] != nullptr) {
+    } else if (is_one(first, last)) {
       one(packed, next, index, first);
-    } else if (last - first <= kernels_.most_few && kernels_.few[type_index()] != nullptr) {
+    } else if (is_few(first, last)) {
       few(packed, index, first, last);
     } else {
       quantized(packed, index, first, last);
@@ -78,6 +78,12 @@ class Multiplier {
 
  private:
   int type_index() const noexcept { return static_cast<int>(weight_.shape.type); }
+  bool is_one(std::int64_t first, std::int64_t last) const noexcept {
+    return last - first == 1 && kernels_.gemv[type_index()] != nullptr;
+  }
+  bool is_few(std::int64_t first, std::int64_t last) const noexcept {
+    return last - first <= kernels_.most_few[type_index()] && kernels_.few[type_index()] != nullptr;
+  }
   std::int64_t shift_width() const noexcept { return weight_.shape.columns / 32 * shift_words; }
   std::int64_t in_row(std::int64_t c) const noexcept { return columns_.in_rows != nullptr ? columns_.in_rows[c] : c; }
   float* out_at(std::int64_t c, std::int64_t index) const noexcept {
@@ -140,10 +146,11 @@ class Multiplier {
   }
 
   void few(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
-    const std::int64_t tiles = (last - first + tile_columns - 1) / tile_columns;
-    QuantColumn tile[tile_columns];
-    for (std::int64_t t = 0, c = first; c < last; ++t, c += tile_columns) {
-      const int count = static_cast<int>(std::min<std::int64_t>(tile_columns, last - c));
+    const std::int64_t each = kernels_.few_columns;
+    const std::int64_t tiles = (last - first + each - 1) / each;
+    QuantColumn tile[few_columns];
+    for (std::int64_t t = 0, c = first; c < last; ++t, c += each) {
+      const int count = static_cast<int>(std::min(each, last - c));
       tile_of(tile, index, first, c, count, rows_in(index) == panel_rows, 0);
       kernels_.few[type_index()]({&weight_.shape, packed, tile, count, tiles == 1, ahead(packed, 0, t, tiles, 9)});
       for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace llminfer::cpu {
 
@@ -34,6 +35,10 @@ void add_dot_peak_loops(PeakLoops& loops) noexcept;  ///< 8-bit products, where 
 }  // namespace neon
 namespace avx512 {  // as avxvnni
 void add_peak_loops(PeakLoops& loops) noexcept;
-}
+void add_bf16_peak_loop(PeakLoops& loops) noexcept;
+}  // namespace avx512
+
+/// Those of a table of kernels.
+PeakLoops peak_loops_of(std::string_view isa) noexcept;
 
 }  // namespace llminfer::cpu

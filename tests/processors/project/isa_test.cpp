@@ -21,8 +21,10 @@ TEST_CASE("the best kernels of this processor are chosen") {
     REQUIRE(features.neon_i8mm == (isa == "i8mm"));
     REQUIRE(features.neon_dotprod == (isa != "neon"));
   } else {
-    REQUIRE(features.avx512_vnni == (isa == "avx512"));
-    REQUIRE((features.avx_vnni || isa == "avx512"));
+    REQUIRE(features.avx512_vnni == (isa == "avx512" || isa == "avx512bf16"));
+    REQUIRE(features.avx512_bf16 == (isa == "avx512bf16"));
+    REQUIRE((features.avx_vnni || features.avx512_vnni));
+    REQUIRE((choose_kernels("auto").default_kv == KvType::bf16) == features.avx512_bf16);
   }
 }
 

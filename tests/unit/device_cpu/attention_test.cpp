@@ -7,29 +7,17 @@
 #include "catch.h"
 #include "device/cpu/attention_share.h"
 #include "device/cpu/kernels.h"
+#include "plain_bf16.h"
 
 namespace llminfer::cpu::test {
 namespace {
 
 struct Shape {
   int heads = 3, k_width = 64, v_width = 64, keys = 300, window = 0;
-  float cap = 0.0F;
+  float cap = 0.0F, scale = 0.125F;
   bool sinks = false;
   KvType k = KvType::f32, v = KvType::f32;
 };
-
-std::int64_t block_bytes(KvType type, int width) {
-  switch (type) {
-    case KvType::f32:
-      return std::int64_t{128} * width;
-    case KvType::q8_0:
-      return std::int64_t{(width + 31) / 32} * 34 * 32;
-    case KvType::q4_0:
-      return std::int64_t{(width + 31) / 32} * 18 * 32;
-    default:
-      return std::int64_t{64} * width;
-  }
-}
 
 /// Keys and values of one head in scrambled pages, queries for every position.
 class Case {
@@ -45,8 +33,8 @@ class Case {
     fill(v, std::int64_t{s.keys} * s.v_width);
     fill(q, std::int64_t{s.keys} * s.heads * s.k_width);
     fill(sinks, s.heads);
-    v_at_ = block_bytes(s.k, s.k_width) + 64;
-    page_bytes_ = v_at_ + block_bytes(s.v, s.v_width);
+    v_at_ = k_block_bytes(s.k, s.k_width) + 64;
+    page_bytes_ = v_at_ + v_block_bytes(s.v, s.v_width);
     const int count = (s.keys + 31) / 32;
     for (int i = 0; i < count; ++i) pages_.push_back(count - 1 - i);
     // What nobody wrote must not matter: NaNs in every float format.
@@ -103,7 +91,7 @@ class Case {
       double dot = 0;
       for (int d = 0; d < s.k_width; ++d)
         dot += static_cast<double>(x[d]) * k[static_cast<std::size_t>(i * s.k_width + d)];
-      dot *= 0.125;
+      dot *= static_cast<double>(s.scale);
       if (s.cap > 0) dot = s.cap * std::tanh(dot / s.cap);
       p.push_back(std::exp(dot));
       total += p.back();
@@ -131,7 +119,7 @@ class Case {
     t.position = at;
     t.last = last - 1;
     t.window = s.window;
-    t.scale = 0.125F;
+    t.scale = s.scale;
     t.cap = s.cap;
     t.sinks = s.sinks ? sinks.data() : nullptr;
     t.pages = pages_.data();
@@ -139,6 +127,8 @@ class Case {
     t.page_bytes = page_bytes_;
     t.k_offset = 0;
     t.v_offset = v_at_;
+    t.k_bytes = k_block_bytes(s.k, s.k_width);
+    t.v_bytes = v_block_bytes(s.v, s.v_width);
     t.k_type = s.k;
     t.v_type = s.v;
     t.k_width = s.k_width;
@@ -219,7 +209,36 @@ std::vector<Shape> shapes() {
     s.cap = 3.0F;
     out.push_back(s);
   }
+  for (int width : {64, 80, 96, 128, 256}) {  // of bf16 products: whole and half columns, one and many groups of rows
+    s = {};
+    s.k = s.v = KvType::bf16;
+    s.heads = width == 96 ? 9 : 3;
+    s.k_width = s.v_width = width;
+    s.scale = 1.0F / std::sqrt(static_cast<float>(width));
+    s.keys = 200;
+    s.window = width == 80 ? 70 : 0;
+    s.sinks = width == 128;
+    s.cap = width == 96 ? 3.0F : 0.0F;
+    out.push_back(s);
+  }
+  s = {};
+  s.k = s.v = KvType::bf16;
+  s.k_width = 7;
+  s.v_width = 5;
+  out.push_back(s);
+  s = {};
+  s.k = s.v = KvType::bf16;
+  s.keys = 2300;
+  s.window = 1500;
+  out.push_back(s);
   return out;
+}
+
+/// Plain code with the products of `best`: equal bits are expected of it.
+Kernels plain_of(const Kernels& best) {
+  Kernels kernels = choose_kernels("portable");
+  if (best.default_kv == KvType::bf16) add_plain_bf16(kernels);
+  return kernels;
 }
 
 TEST_CASE("attention against double arithmetic: GQA, windows, cap, sinks, formats, scrambled pages") {
@@ -245,7 +264,7 @@ TEST_CASE("attention against double arithmetic: GQA, windows, cap, sinks, format
 }
 
 TEST_CASE("attention bits do not depend on tiles, nor on the instruction set") {
-  const Kernels best = choose_kernels("auto"), portable = choose_kernels("portable");
+  const Kernels best = choose_kernels("auto"), portable = plain_of(best);
   for (const Shape& shape : shapes()) {
     if (shape.keys > 1000 && shape.window == 0) continue;
     INFO("heads " << shape.heads << " keys " << shape.keys << " window " << shape.window << " " << to_string(shape.k)
@@ -265,8 +284,44 @@ TEST_CASE("attention bits do not depend on tiles, nor on the instruction set") {
   }
 }
 
+TEST_CASE("attention with bf16 products: bits that do not depend on tiles and parts, close to that with floats") {
+  const Kernels floats = choose_kernels("portable");
+  Kernels products = floats;
+  add_plain_bf16(products);
+  for (const Shape& shape : shapes()) {
+    if (shape.k != KvType::bf16 && shape.v != KvType::bf16) continue;
+    INFO("heads " << shape.heads << " widths " << shape.k_width << " " << shape.v_width << " keys " << shape.keys
+                  << " window " << shape.window << " cap " << shape.cap);
+    const Case c(shape, products), other(shape, floats);
+    const int from = shape.keys > 1000 ? shape.keys - 40 : 0, last = shape.keys - 1;
+    const std::vector<float> truth = c.run(from, shape.keys, 1),
+                             close = other.run(from, shape.keys, attention_rows / shape.heads);
+    for (int step : {3, attention_rows / shape.heads}) {
+      const std::vector<float> out = c.run(from, shape.keys, step);
+      REQUIRE(std::memcmp(out.data(), truth.data(), out.size() * sizeof(float)) == 0);
+    }
+    const std::vector<float> whole(truth.end() - shape.heads * shape.v_width, truth.end());
+    std::vector<int> cuts;
+    for (int range = std::max(0, shape.window > 0 ? (last - shape.window + 1) / 128 : 0) + 1; range <= last / 128;
+         ++range)
+      cuts.push_back(range);
+    REQUIRE(c.run_parts(last, cuts) == whole);
+    double squares = 0, errors = 0, worst = 0, largest = 0;
+    for (const float v : c.v) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      const double exact = close[i], error = static_cast<double>(truth[i]) - exact;
+      squares += exact * exact;
+      errors += error * error;
+      worst = std::max(worst, std::fabs(error));
+    }
+    REQUIRE(worst < 2e-3 * largest);
+    REQUIRE(std::sqrt(errors / squares) < 3e-3);
+    REQUIRE(errors > 0);
+  }
+}
+
 TEST_CASE("attention in parts of the keys has the bits of the whole") {
-  const Kernels best = choose_kernels("auto"), portable = choose_kernels("portable");
+  const Kernels best = choose_kernels("auto"), portable = plain_of(best);
   for (const Shape& shape : shapes()) {
     INFO("heads " << shape.heads << " keys " << shape.keys << " window " << shape.window << " " << to_string(shape.k));
     const Case c(shape, best), plain(shape, portable);

@@ -61,9 +61,13 @@ constexpr int parts = 1, lanes = 16;
 #include "device/cpu/kernels/dots.inc"
 //
 #include "device/cpu/kernels/dot.inc"
+//
+#include "device/cpu/kernels/dot_bytes.inc"
 #undef LLMINFER_INLINE
 void add(Kernels& kernels) {
 #include "device/cpu/kernels/dot_table.inc"
+//
+#include "device/cpu/kernels/dot_bytes_table.inc"
 }
 }  // namespace wide
 
@@ -76,9 +80,13 @@ constexpr int parts = 2, lanes = 8;
 #include "device/cpu/kernels/dots.inc"
 //
 #include "device/cpu/kernels/dot.inc"
+//
+#include "device/cpu/kernels/dot_bytes.inc"
 #undef LLMINFER_INLINE
 void add(Kernels& kernels) {
 #include "device/cpu/kernels/dot_table.inc"
+//
+#include "device/cpu/kernels/dot_bytes_table.inc"
 }
 }  // namespace narrow
 

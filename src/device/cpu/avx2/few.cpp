@@ -83,7 +83,11 @@ LLMINFER_TARGET_END
 
 namespace llminfer::cpu::avx2 {
 
-void add_few(Kernels& kernels) noexcept { kernels.few[static_cast<int>(WeightType::q8_0)] = few_q8_0; }
+void add_few(Kernels& kernels) noexcept {
+  kernels.few[static_cast<int>(WeightType::q8_0)] = few_q8_0;
+  kernels.most_few[static_cast<int>(WeightType::q8_0)] = 12;
+  kernels.few_wide = true;
+}
 
 }  // namespace llminfer::cpu::avx2
 #endif

@@ -10,6 +10,8 @@ namespace llminfer::cpu::avx2 {
 namespace {
 #include "device/cpu/avx2/vec8.h"
 //
+#include "device/cpu/kernels/wide8.inc"
+//
 #include "device/cpu/kernels/math.inc"
 //
 #include "device/cpu/kernels/elementwise.inc"
@@ -21,6 +23,9 @@ namespace {
 //
 #include "device/cpu/kernels/attention_tiles.inc"
 //
+static const bool bf16_products = false;
+#include "device/cpu/kernels/pairs.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 }  // namespace llminfer::cpu::avx2
@@ -30,6 +35,8 @@ namespace llminfer::cpu::avx2 {
 
 void add_float_kernels(Kernels& kernels) noexcept {
 #include "device/cpu/kernels/table.inc"
+//
+#include "device/cpu/kernels/attention_table.inc"
 }
 
 }  // namespace llminfer::cpu::avx2

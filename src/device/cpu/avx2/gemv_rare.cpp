@@ -170,60 +170,10 @@ static void gemv_q3_k(const PackedShape& s, const std::byte* panel, const QuantC
   put_rows(c, y);
 }
 
-/// 16-bit floats times 1 .. 4 rows: two columns k a line.
-LLMINFER_INLINE void half_rows_of(const float* const* a, const std::byte* panel, float* const* c, int rows,
-                                  std::int64_t k, const std::byte* next, bool bf16) {
-  const __m256i even = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12, 13,
-                                        2, 3, 6, 7, 10, 11, 14, 15);
-  __m256 s[4][2];
-#pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) s[r][0] = s[r][1] = _mm256_setzero_ps();
-  for (std::int64_t i = 0; i < k; i += 2, panel += 64, next += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T0);
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      const __m256i x = load_line(panel, half);
-      __m256 b0, b1;
-      if (bf16) {
-        b0 = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
-        b1 = _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
-      } else {
-        const __m256i y = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(x, even), 0xd8);
-        b0 = _mm256_cvtph_ps(_mm256_castsi256_si128(y));
-        b1 = _mm256_cvtph_ps(_mm256_extracti128_si256(y, 1));
-      }
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) {
-        s[r][half] = _mm256_fmadd_ps(_mm256_set1_ps(a[r][i]), b0, s[r][half]);
-        s[r][half] = _mm256_fmadd_ps(_mm256_set1_ps(a[r][i + 1]), b1, s[r][half]);
-      }
-    }
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) {
-    _mm256_storeu_ps(c[r], s[r][0]);
-    _mm256_storeu_ps(c[r] + 8, s[r][1]);
-  }
-}
-
-LLMINFER_INLINE void half_rows(const float* const* a, const std::byte* panel, float* const* c, int rows, std::int64_t k,
-                               const std::byte* next, bool bf16) {
-  if (rows == 1) return half_rows_of(a, panel, c, 1, k, next, bf16);
-  if (rows == 2) return half_rows_of(a, panel, c, 2, k, next, bf16);
-  if (rows == 3) return half_rows_of(a, panel, c, 3, k, next, bf16);
-  half_rows_of(a, panel, c, 4, k, next, bf16);
-}
-
-static void f16_rows(const float* const* a, const std::byte* panel, float* const* c, int rows, std::int64_t k,
-                     const std::byte* next) {
-  half_rows(a, panel, c, rows, k, next, false);
-}
-
-static void bf16_rows(const float* const* a, const std::byte* panel, float* const* c, int rows, std::int64_t k,
-                      const std::byte* next) {
-  half_rows(a, panel, c, rows, k, next, true);
-}
-
+static inline __m256 set_f(float x) { return _mm256_set1_ps(x); }
+static inline __m256 fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+static inline void store_f(float* p, int part, __m256 x) { _mm256_storeu_ps(p + 8 * part, x); }
+#include "device/cpu/kernels/half_rows.inc"
 }  // namespace
 }  // namespace llminfer::cpu::avx2
 LLMINFER_TARGET_END
@@ -236,8 +186,8 @@ void add_rare_gemv(Kernels& kernels) noexcept {
   kernels.gemv[static_cast<int>(WeightType::mxfp4)] = gemv_mxfp4;
   kernels.gemv[static_cast<int>(WeightType::q2_k)] = gemv_q2_k;
   kernels.gemv[static_cast<int>(WeightType::q3_k)] = gemv_q3_k;
-  kernels.half_rows[static_cast<int>(WeightType::f16)] = f16_rows;
-  kernels.half_rows[static_cast<int>(WeightType::bf16)] = bf16_rows;
+  kernels.half_rows[static_cast<int>(WeightType::f16)] = half_rows<false>;
+  kernels.half_rows[static_cast<int>(WeightType::bf16)] = half_rows<true>;
 }
 
 }  // namespace llminfer::cpu::avx2

@@ -36,6 +36,7 @@ static inline I shl32(I x, int n) { return _mm256_slli_epi32(x, n); }
 static inline I shr32(I x, int n) { return _mm256_srli_epi32(x, n); }
 static inline I sar32(I x, int n) { return _mm256_srai_epi32(x, n); }
 static inline I shl32_by(I x, I n) { return _mm256_sllv_epi32(x, n); }
+static inline I shr32_by(I x, I n) { return _mm256_srlv_epi32(x, n); }
 static inline I add8(I a, I b) { return _mm256_add_epi8(a, b); }
 static inline I negate16(I x) { return _mm256_sub_epi16(_mm256_setzero_si256(), x); }
 static inline I sub32(I a, I b) { return _mm256_sub_epi32(a, b); }

@@ -52,7 +52,7 @@ static float multiply_add(std::int64_t rounds) {
   return _mm256_cvtss_f32(_mm256_add_ps(left, right));
 }
 
-static inline __attribute__((always_inline)) __m256i product_step(__m256i x, __m256i levels, __m256i& q) {
+static inline __attribute__((always_inline)) __m256i dot_step(__m256i x, __m256i levels, __m256i& q) {
   __asm__("" : "+x"(q));  // else equal products are computed once
   __m256i p = _mm256_maddubs_epi16(levels, q);
   __asm__("" : "+x"(p));
@@ -60,18 +60,12 @@ static inline __attribute__((always_inline)) __m256i product_step(__m256i x, __m
   __asm__("" : "+x"(x));
   return x;
 }
+static inline __m256i add_sums(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
+#include "device/cpu/kernels/dot_peak.inc"
 
 static std::int32_t products(std::int64_t rounds) {
-  const __m256i w = _mm256_set1_epi8(3);
-  __m256i q = _mm256_set1_epi8(5), a = q, b = w, c = q, d = w, e = q, g = w, h = q, i = w, j = q, k = w;
-  for (std::int64_t r = 0; r < rounds; ++r) {
-    a = product_step(a, w, q), b = product_step(b, w, q), c = product_step(c, w, q), d = product_step(d, w, q);
-    e = product_step(e, w, q), g = product_step(g, w, q), h = product_step(h, w, q), i = product_step(i, w, q);
-    j = product_step(j, w, q), k = product_step(k, w, q);
-  }
-  const __m256i left = _mm256_add_epi16(_mm256_add_epi16(a, b), _mm256_add_epi16(_mm256_add_epi16(c, d), e));
-  const __m256i right = _mm256_add_epi16(_mm256_add_epi16(g, h), _mm256_add_epi16(_mm256_add_epi16(i, j), k));
-  return _mm256_extract_epi32(_mm256_add_epi16(left, right), 0);
+  return _mm256_extract_epi32(run_dot_chains(rounds, _mm256_set1_epi16(1), _mm256_set1_epi8(3), _mm256_set1_epi8(5)),
+                              0);
 }
 
 }  // namespace
@@ -81,7 +75,7 @@ void add_peak_loops(PeakLoops& loops) noexcept {
   loops.f32 = multiply_add;
   loops.f32_ops = 2 * 8 * chains;
   loops.int8 = products;
-  loops.int8_ops = 2 * 32 * chains;
+  loops.int8_ops = 2 * 32 * dot_chains;
 }
 
 }  // namespace llminfer::cpu::avx2

@@ -46,10 +46,11 @@ static inline float max_lane(F8 a) {
 static inline F8 load_f16(const std::byte* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
-static inline F8 load_bf16(const std::byte* p) {
-  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+static inline F8 even_of_pairs(F8 x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 16)); }
+static inline F8 odd_of_pairs(F8 x) {
+  return _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xffff0000U))));
 }
+static inline F8 first_of_pairs(F8 x) { return _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32(0xffff))); }
 static inline F8 load_i8(const std::byte* p) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 }

@@ -35,6 +35,7 @@ static inline I shl32(I x, int n) { return _mm512_maskz_slli_epi32(all, x, stati
 static inline I shr32(I x, int n) { return _mm512_maskz_srli_epi32(all, x, static_cast<unsigned>(n)); }
 static inline I sar32(I x, int n) { return _mm512_maskz_srai_epi32(all, x, static_cast<unsigned>(n)); }
 static inline I shl32_by(I x, I n) { return _mm512_maskz_sllv_epi32(all, x, n); }
+static inline I shr32_by(I x, I n) { return _mm512_maskz_srlv_epi32(all, x, n); }
 static inline I add8(I a, I b) { return _mm512_add_epi8(a, b); }
 static inline I negate16(I x) { return _mm512_sub_epi16(_mm512_setzero_si512(), x); }
 static inline I sub32(I a, I b) { return _mm512_sub_epi32(a, b); }

@@ -1,48 +1,57 @@
-// Roof of AVX-512 VNNI: vpdpbusd from registers, ten chains.
+// Roofs of AVX-512: vpdpbusd (VNNI) and vdpbf16ps (BF16) from registers.
 #include "device/cpu/peak.h"
 #include "device/cpu/target.h"
 
 #if LLMINFER_CPU_X86
 #include <immintrin.h>
 
-LLMINFER_AVX512_BEGIN
+LLMINFER_AVX512_BF16_BEGIN
 namespace llminfer::cpu::avx512 {
 namespace {
 
-constexpr int chains = 10;
-
-static inline __attribute__((always_inline)) __m512i product_step(__m512i x, __m512i levels, __m512i& q) {
+inline __attribute__((always_inline)) __m512i dot_step(__m512i x, __m512i levels, __m512i& q) {
   __asm__("" : "+v"(q));  // else equal products are computed once
   x = _mm512_dpbusd_epi32(x, levels, q);
   __asm__("" : "+v"(x));
   return x;
 }
+inline __m512i add_sums(__m512i a, __m512i b) { return _mm512_add_epi32(a, b); }
 
-/// Through memory: gcc 12 takes the cast to 128 bits for a read of something uninitialized.
-static inline std::int32_t first(__m512i x) {
+inline __attribute__((always_inline)) __m512 dot_step(__m512 x, __m512i pairs, __m512i& with) {
+  __asm__("" : "+v"(with));
+  x = _mm512_dpbf16_ps(x, reinterpret_cast<__m512bh>(pairs), reinterpret_cast<__m512bh>(with));
+  __asm__("" : "+v"(x));
+  return x;
+}
+inline __m512 add_sums(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
+#include "device/cpu/kernels/dot_peak.inc"
+
+/// The first lane, through memory: gcc 12 takes the cast to 128 bits for a read of something uninitialized.
+std::int32_t byte_products(std::int64_t rounds) {
+  const __m512i x = run_dot_chains(rounds, _mm512_set1_epi32(1), _mm512_set1_epi8(3), _mm512_set1_epi8(5));
   std::int32_t out = 0;
   __builtin_memcpy(&out, &x, sizeof out);
   return out;
 }
 
-static std::int32_t products(std::int64_t rounds) {
-  const __m512i w = _mm512_set1_epi8(3);
-  __m512i q = _mm512_set1_epi8(5), a = q, b = w, c = q, d = w, e = q, g = w, h = q, i = w, j = q, k = w;
-  for (std::int64_t r = 0; r < rounds; ++r) {
-    a = product_step(a, w, q), b = product_step(b, w, q), c = product_step(c, w, q), d = product_step(d, w, q);
-    e = product_step(e, w, q), g = product_step(g, w, q), h = product_step(h, w, q), i = product_step(i, w, q);
-    j = product_step(j, w, q), k = product_step(k, w, q);
-  }
-  const __m512i left = _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(_mm512_add_epi32(c, d), e));
-  const __m512i right = _mm512_add_epi32(_mm512_add_epi32(g, h), _mm512_add_epi32(_mm512_add_epi32(i, j), k));
-  return first(_mm512_add_epi32(left, right));
+float bf16_products(std::int64_t rounds) {
+  const __m512i small = _mm512_set1_epi32(0x3a803a80);  // 2^-10, twice
+  const __m512 x = run_dot_chains(rounds, _mm512_set1_ps(1.0F), small, small);
+  float out = 0;
+  __builtin_memcpy(&out, &x, sizeof out);
+  return out;
 }
 
 }  // namespace
 
 void add_peak_loops(PeakLoops& loops) noexcept {
-  loops.int8 = products;
-  loops.int8_ops = 2 * 64 * chains;
+  loops.int8 = byte_products;
+  loops.int8_ops = 2 * 64 * dot_chains;
+}
+
+void add_bf16_peak_loop(PeakLoops& loops) noexcept {
+  loops.bf16 = bf16_products;
+  loops.bf16_ops = 2 * 32 * dot_chains;
 }
 
 }  // namespace llminfer::cpu::avx512

@@ -6,5 +6,6 @@
 namespace llminfer::cpu::avxvnni {
 
 void add_vnni(Kernels& kernels) noexcept;
+void add_packed(Kernels& kernels) noexcept;
 
 }  // namespace llminfer::cpu::avxvnni

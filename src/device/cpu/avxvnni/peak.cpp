@@ -1,4 +1,4 @@
-// Roof of AVX-VNNI: vpdpbusd from registers, ten chains.
+// Roof of AVX-VNNI: vpdpbusd from registers.
 #include "device/cpu/peak.h"
 #include "device/cpu/target.h"
 
@@ -9,35 +9,25 @@ LLMINFER_AVXVNNI_BEGIN
 namespace llminfer::cpu::avxvnni {
 namespace {
 
-constexpr int chains = 10;
-
-static inline __attribute__((always_inline)) __m256i product_step(__m256i x, __m256i levels, __m256i& q) {
+inline __attribute__((always_inline)) __m256i dot_step(__m256i x, __m256i levels, __m256i& q) {
   __asm__("" : "+x"(q));  // else equal products are computed once
   x = _mm256_dpbusd_avx_epi32(x, levels, q);
   __asm__("" : "+x"(x));
   return x;
 }
+inline __m256i add_sums(__m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
+#include "device/cpu/kernels/dot_peak.inc"
 
-static inline std::int32_t first(__m256i x) { return _mm_cvtsi128_si32(_mm256_castsi256_si128(x)); }
-
-static std::int32_t products(std::int64_t rounds) {
-  const __m256i w = _mm256_set1_epi8(3);
-  __m256i q = _mm256_set1_epi8(5), a = q, b = w, c = q, d = w, e = q, g = w, h = q, i = w, j = q, k = w;
-  for (std::int64_t r = 0; r < rounds; ++r) {
-    a = product_step(a, w, q), b = product_step(b, w, q), c = product_step(c, w, q), d = product_step(d, w, q);
-    e = product_step(e, w, q), g = product_step(g, w, q), h = product_step(h, w, q), i = product_step(i, w, q);
-    j = product_step(j, w, q), k = product_step(k, w, q);
-  }
-  const __m256i left = _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(_mm256_add_epi32(c, d), e));
-  const __m256i right = _mm256_add_epi32(_mm256_add_epi32(g, h), _mm256_add_epi32(_mm256_add_epi32(i, j), k));
-  return first(_mm256_add_epi32(left, right));
+std::int32_t products(std::int64_t rounds) {
+  const __m256i x = run_dot_chains(rounds, _mm256_set1_epi32(1), _mm256_set1_epi8(3), _mm256_set1_epi8(5));
+  return _mm_cvtsi128_si32(_mm256_castsi256_si128(x));
 }
 
 }  // namespace
 
 void add_peak_loops(PeakLoops& loops) noexcept {
   loops.int8 = products;
-  loops.int8_ops = 2 * 32 * chains;
+  loops.int8_ops = 2 * 32 * dot_chains;
 }
 
 }  // namespace llminfer::cpu::avxvnni

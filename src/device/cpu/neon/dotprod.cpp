@@ -17,6 +17,8 @@ LLMINFER_INLINE void dots(const std::uint8_t (*levels)[panel_rows][4], int part,
   lane_dots(levels, part, columns, count, b, first, words, s);
 }
 #include "device/cpu/kernels/dot.inc"
+//
+#include "device/cpu/kernels/dot_bytes.inc"
 }  // namespace
 }  // namespace llminfer::cpu::neon
 LLMINFER_NEON_END
@@ -25,6 +27,8 @@ namespace llminfer::cpu::neon {
 
 void add_dotprod(Kernels& kernels) noexcept {
 #include "device/cpu/kernels/dot_table.inc"
+//
+#include "device/cpu/kernels/dot_bytes_table.inc"
 }
 
 }  // namespace llminfer::cpu::neon

@@ -10,6 +10,8 @@ namespace llminfer::cpu::neon {
 namespace {
 #include "device/cpu/neon/vec8.h"
 //
+#include "device/cpu/kernels/wide8.inc"
+//
 #include "device/cpu/kernels/math.inc"
 //
 #include "device/cpu/kernels/elementwise.inc"
@@ -21,11 +23,16 @@ namespace {
 //
 #include "device/cpu/kernels/attention_tiles.inc"
 //
+static const bool bf16_products = false;
+#include "device/cpu/kernels/pairs.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 
 void add_float_kernels(Kernels& kernels) noexcept {
 #include "device/cpu/kernels/table.inc"
+//
+#include "device/cpu/kernels/attention_table.inc"
 }
 
 }  // namespace llminfer::cpu::neon

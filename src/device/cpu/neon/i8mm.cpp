@@ -48,6 +48,8 @@ LLMINFER_INLINE void dots(const std::uint8_t (*levels)[panel_rows][4], int part,
   if (count % 2 != 0) lane_dots(levels, part, columns + count - 1, 1, b, first, words, s + count - 1);
 }
 #include "device/cpu/kernels/dot.inc"
+//
+#include "device/cpu/kernels/dot_bytes.inc"
 }  // namespace
 }  // namespace llminfer::cpu::neon
 LLMINFER_NEON_END
@@ -56,6 +58,8 @@ namespace llminfer::cpu::neon {
 
 void add_i8mm(Kernels& kernels) noexcept {
 #include "device/cpu/kernels/dot_table.inc"
+//
+#include "device/cpu/kernels/dot_bytes_table.inc"
 }
 
 }  // namespace llminfer::cpu::neon

@@ -39,6 +39,7 @@ static inline I shl32(I x, int n) { return of32(vshlq_u32(to32(x), vdupq_n_s32(n
 static inline I shr32(I x, int n) { return shl32(x, -n); }
 static inline I sar32(I x, int n) { return vreinterpretq_u8_s32(vshlq_s32(vreinterpretq_s32_u8(x), vdupq_n_s32(-n))); }
 static inline I shl32_by(I x, I n) { return of32(vshlq_u32(to32(x), vreinterpretq_s32_u8(n))); }
+static inline I shr32_by(I x, I n) { return of32(vshlq_u32(to32(x), vnegq_s32(vreinterpretq_s32_u8(n)))); }
 static inline I add8(I a, I b) { return vaddq_u8(a, b); }
 static inline I negate16(I x) { return vreinterpretq_u8_s16(vnegq_s16(vreinterpretq_s16_u8(x))); }
 static inline I sub32(I a, I b) { return of32(vsubq_u32(to32(a), to32(b))); }

@@ -50,25 +50,18 @@ inline __attribute__((always_inline)) int32x4_t dot_step(int32x4_t x, int8x16_t 
   return x;
 }
 
+inline int32x4_t add_sums(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
+#include "device/cpu/kernels/dot_peak.inc"
+
 std::int32_t products(std::int64_t rounds) {
-  const int8x16_t w = vdupq_n_s8(3);
-  int8x16_t q = vdupq_n_s8(5);
-  int32x4_t a = vdupq_n_s32(1), b = a, c = a, d = a, e = a, g = a, h = a, i = a, j = a, k = a, l = a, m = a;
-  for (std::int64_t r = 0; r < rounds; ++r) {
-    a = dot_step(a, w, q), b = dot_step(b, w, q), c = dot_step(c, w, q), d = dot_step(d, w, q);
-    e = dot_step(e, w, q), g = dot_step(g, w, q), h = dot_step(h, w, q), i = dot_step(i, w, q);
-    j = dot_step(j, w, q), k = dot_step(k, w, q), l = dot_step(l, w, q), m = dot_step(m, w, q);
-  }
-  const int32x4_t x = vaddq_s32(vaddq_s32(vaddq_s32(a, b), vaddq_s32(c, d)), vaddq_s32(e, g));
-  const int32x4_t y = vaddq_s32(vaddq_s32(vaddq_s32(h, i), vaddq_s32(j, k)), vaddq_s32(l, m));
-  return vaddvq_s32(vaddq_s32(x, y));
+  return vaddvq_s32(run_dot_chains(rounds, vdupq_n_s32(1), vdupq_n_s8(3), vdupq_n_s8(5)));
 }
 
 }  // namespace
 
 void add_dot_peak_loops(PeakLoops& loops) noexcept {
   loops.int8 = products;
-  loops.int8_ops = 2 * 16 * chains;
+  loops.int8_ops = 2 * 16 * dot_chains;
 }
 
 }  // namespace llminfer::cpu::neon

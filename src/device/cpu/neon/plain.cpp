@@ -19,10 +19,14 @@ LLMINFER_INLINE I flip(I a) { return a; }
 #include "device/cpu/kernels/dots.inc"
 //
 #include "device/cpu/kernels/dot.inc"
+//
+#include "device/cpu/kernels/dot_bytes.inc"
 }  // namespace
 
 void add_plain(Kernels& kernels) noexcept {
 #include "device/cpu/kernels/dot_table.inc"
+//
+#include "device/cpu/kernels/dot_bytes_table.inc"
 }
 
 }  // namespace llminfer::cpu::neon

@@ -62,10 +62,15 @@ static inline F8 load_f16(const std::byte* p) {
   const float16x8_t x = vreinterpretq_f16_u16(load_8x16(p));
   return {vcvt_f32_f16(vget_low_f16(x)), vcvt_high_f32_f16(x)};
 }
-static inline F8 load_bf16(const std::byte* p) {
-  const uint16x8_t x = load_8x16(p);
-  return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(x), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(x, 16))};
+static inline float32x4_t even_4(float32x4_t x) {
+  return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(x), 16));
 }
+static inline float32x4_t under_4(float32x4_t x, std::uint32_t mask) {
+  return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vdupq_n_u32(mask)));
+}
+static inline F8 even_of_pairs(F8 x) { return {even_4(x.a), even_4(x.b)}; }
+static inline F8 odd_of_pairs(F8 x) { return {under_4(x.a, 0xffff0000U), under_4(x.b, 0xffff0000U)}; }
+static inline F8 first_of_pairs(F8 x) { return {under_4(x.a, 0xffffU), under_4(x.b, 0xffffU)}; }
 static inline F8 float_of_words(int16x8_t x) {
   return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))), vcvtq_f32_s32(vmovl_high_s16(x))};
 }

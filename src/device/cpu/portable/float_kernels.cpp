@@ -12,6 +12,8 @@ std::size_t attention_scratch(std::int32_t k_width, std::int32_t v_width) noexce
 
 namespace portable {
 namespace {
+#include "device/cpu/kernels/wide8.inc"
+//
 #include "device/cpu/kernels/math.inc"
 //
 #include "device/cpu/kernels/elementwise.inc"
@@ -23,11 +25,16 @@ namespace {
 //
 #include "device/cpu/kernels/attention_tiles.inc"
 //
+static const bool bf16_products = false;
+#include "device/cpu/kernels/pairs.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 
 void add_float_kernels(Kernels& kernels) noexcept {
 #include "device/cpu/kernels/table.inc"
+//
+#include "device/cpu/kernels/attention_table.inc"
 }
 
 }  // namespace portable

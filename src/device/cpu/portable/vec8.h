@@ -48,6 +48,16 @@ static inline F8 negate(const F8& a) {
 static inline F8 power_of_magic(const F8& x) {
   LLMINFER_LANES(std::bit_cast<float>((std::bit_cast<std::uint32_t>(x.v[i]) - 0x4b400000U + 127U) << 23));
 }
+/// Each lane holds two bf16, the even one in its low half: one of them as a float; the even one alone, where it is.
+static inline F8 even_of_pairs(const F8& x) {
+  LLMINFER_LANES(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x.v[i]) << 16));
+}
+static inline F8 odd_of_pairs(const F8& x) {
+  LLMINFER_LANES(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x.v[i]) & 0xffff0000U));
+}
+static inline F8 first_of_pairs(const F8& x) {
+  LLMINFER_LANES(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x.v[i]) & 0xffffU));
+}
 /// Lane i of `a` where first <= i + base <= last, else `other`.
 static inline F8 keep_range(const F8& a, int base, int first, int last, float other) {
   LLMINFER_LANES(i + base >= first && i + base <= last ? a.v[i] : other);
@@ -79,15 +89,6 @@ static inline F8 load_f16(const std::byte* p) {
     std::uint16_t bits;
     std::memcpy(&bits, p + 2 * i, 2);
     r.v[i] = core::f16_to_f32(bits);
-  }
-  return r;
-}
-static inline F8 load_bf16(const std::byte* p) {
-  F8 r;
-  for (int i = 0; i < 8; ++i) {
-    std::uint16_t bits;
-    std::memcpy(&bits, p + 2 * i, 2);
-    r.v[i] = core::bf16_to_f32(bits);
   }
   return r;
 }
