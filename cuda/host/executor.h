@@ -68,13 +68,15 @@ class Executor {
   MatMulQuantParams product_with(const FragmentsParams& f, const backend::Weight& w) const noexcept;
   cudaError_t product_of_experts(const backend::MoeMatMul& op) noexcept;
   ExpertTiles sorted_of(std::int32_t tokens, std::int32_t used, std::int64_t experts) const noexcept;
+  RouteParams route_of(const backend::MoeRoute& op) const noexcept;
+  CombineParams combine_of(const backend::MoeCombine& op, std::int32_t ahead) noexcept;
   void add_in(const backend::MatMul& op, const backend::Add& add, MatMulQuantParams& p) noexcept;
   NormAddParams add_normed(const backend::RmsNorm& norm, const backend::Add& add, MatMulQuantParams& p) noexcept;
   void split(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
   void gate_in(backend::ValueId first_out, MatMulTarget other, const backend::GatedActivation& gate,
                MatMulQuantParams& p) noexcept;
   void fold_gated(const backend::GatedActivation& gate, std::int32_t ahead, MatMulQuantParams& p) noexcept;
-  void join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
+  MatMulQuantParams join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
   cudaError_t rotate_into_cache() noexcept;
   RopeParams rope_of(const backend::Rope& op) const noexcept;
   KvWriteParams cache_of(const backend::KvWrite& op) const noexcept;

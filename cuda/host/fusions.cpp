@@ -93,6 +93,21 @@ class Finder {
     return theirs && only_read_next(a) && only_read_next(b);
   }
 
+  bool combines_next(std::size_t index) const {
+    const auto* product = at<backend::MoeMatMul>(index);
+    const auto* combine = at<backend::MoeCombine>(index + 1);
+    return product != nullptr && combine != nullptr && has_fragments(index) && combine->in == product->out &&
+           combine->route == product->route && only_read_next(product->out);
+  }
+
+  bool routes_next(std::size_t index) const {
+    const auto* product = at<backend::MatMul>(index);
+    const auto* route = at<backend::MoeRoute>(index + 1);
+    if (product == nullptr || route == nullptr || route->in != product->out) return false;
+    const backend::Weight& w = graph_.weights[static_cast<std::size_t>(product->weight)];
+    return w.type == WeightType::f32 && w.columns % 4 == 0 && route->experts <= most_experts_sorted;
+  }
+
   backend::ValueId before_gathered_product(std::size_t index) const {
     if (at<backend::PagedAttention>(index) == nullptr) return backend::none;
     backend::ValueId read = backend::none;
@@ -186,6 +201,8 @@ Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights) {
     f.gates_next.push_back(finder.gates_next(i));
     f.slices.push_back(finder.slices(i));
     f.gates_slices.push_back(finder.gates_slices(i));
+    f.combines_next.push_back(finder.combines_next(i));
+    f.routes_next.push_back(finder.routes_next(i));
     f.before_product.push_back(finder.before_product(i));
     f.before_gathered_product.push_back(finder.before_gathered_product(i));
     f.rotates_into_cache.push_back(finder.rotates_into_cache(i));

@@ -32,6 +32,11 @@ struct Fusions {
   std::vector<std::int32_t> slices{};
   /// Those are two and read by nothing but the gated activation that follows: it is part of the launch too.
   std::vector<bool> gates_slices{};
+  /// A product of experts with fragments whose output is read by nothing but the combination that follows: both may be
+  /// one launch, and what adds_next says of the combination.
+  std::vector<bool> combines_next{};
+  /// A product with F32 weights that makes the logits of the choice of experts that follows: both may be one launch.
+  std::vector<bool> routes_next{};
   /// The next op is a product with fragments of this one's output.
   std::vector<bool> before_product{};
   /// Attention whose output is gathered and then read by a product with fragments: the value that this reads; or none.

@@ -19,8 +19,10 @@ bool is_norm_of_sum(const backend::Graph& graph, const Fusions& fusions, std::si
 std::size_t ops_of_launch(const backend::Graph& graph, const Fusions& fusions, std::size_t i) {
   const auto with_norm = [&](std::size_t n) { return n + (is_norm_of_sum(graph, fusions, i + n) ? 1 : 0); };
   if (fusions.rotates_into_cache[i] > 0) return static_cast<std::size_t>(fusions.rotates_into_cache[i]);
+  if (fusions.combines_next[i]) return fusions.adds_next[i + 1] ? with_norm(3) : 2;
   if (fusions.adds_next[i]) return with_norm(2);
   if (fusions.adds_normed[i]) return with_norm(3);
+  if (fusions.routes_next[i]) return 2;
   if (fusions.gates_next[i]) return 3;
   if (fusions.gates_slices[i]) return 4;
   return 1 + static_cast<std::size_t>(fusions.slices[i]);

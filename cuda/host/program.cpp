@@ -51,7 +51,7 @@ FragmentsPlan place_fragments(WorkspacePlan& plan, const FragmentsSize& size) {
 
 /// Of the products of experts that read fragments.
 struct ExpertsSize {
-  std::int64_t tiles = 0, columns = 0;
+  std::int64_t tiles = 0, columns = 0, rows = 0;  // rows: of weights
 };
 ExpertsSize size_of_experts(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights) {
   ExpertsSize size;
@@ -64,6 +64,7 @@ ExpertsSize size_of_experts(const backend::Graph& graph, const backend::Limits& 
     const std::int64_t rows = std::max(limits.tokens, limits.outputs);
     size.tiles = std::max(size.tiles, expert_tiles(rows, experts->used, w.experts));
     size.columns = std::max(size.columns, w.columns);
+    size.rows = std::max(size.rows, w.rows);
   }
   return size;
 }
@@ -111,6 +112,7 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   plan.partials = place(partials);
   plan.counters = place(columns > 0 ? matmul_counters : 0);
   plan.arrivals = place(std::max<std::int64_t>(experts.tiles, most_rows_folded / 8));
+  plan.columns = place((experts.rows + 63) / 64);
   plan.merges = place(merges);
   plan.tiles = place(experts.tiles * (2 + 8 + 8));
   plan.most_tiles = static_cast<std::int32_t>(experts.tiles);

@@ -37,6 +37,7 @@ struct WorkspacePlan {
                                    ///< memory of cuBLAS
   std::uint64_t counters = 0;      ///< from here on all is zero between launches: of products
   std::uint64_t arrivals = 0;      ///< of rows that become fragments
+  std::uint64_t columns = 0;       ///< of columns that experts make
   std::uint64_t merges = 0;        ///< of attention
   std::uint64_t tiles = 0;         ///< ExpertTiles: tiles, rows, tokens
   std::int32_t most_tiles = 0;     ///< of those

@@ -52,6 +52,12 @@ cudaError_t Executor::product_of_file(const backend::MatMul& op) noexcept {
     p.columns_in = width(op.in);
     p.columns_out = width(op.out);
     p.multiprocessors = program_.engine().multiprocessors();
+    const auto* route = later<backend::MoeRoute>(1);
+    if (route != nullptr && is(fusions().routes_next) && p.rows <= matmul_f32_few) {
+      p.route = route_of(*route);
+      p.arrivals = arrivals();
+      together_ = 2;
+    }
     return launch(p, stream());
   }
   MatMulPlainParams p;

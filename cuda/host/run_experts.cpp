@@ -23,29 +23,38 @@ ExpertTiles Executor::sorted_of(std::int32_t tokens, std::int32_t used, std::int
 cudaError_t Executor::product_of_experts(const backend::MoeMatMul& op) noexcept {
   const backend::Weight& w = weight(op.weight);
   const ExpertTiles sorted = sorted_of(rows(op.in), op.used, w.experts);
-  if (prepared_ != op.in || !sorted_) {
-    const cudaError_t e = prepare(fragments_of(op.in, w.columns, sorted, 0), op.in, true);
-    if (e != cudaSuccess) return e;
+  // Few tokens are read where they stand, without bringing them into the order of the experts.
+  const bool stand = width(op.in) == w.columns && rows(op.in) <= most_rows_folded && !(prepared_ == op.in && sorted_);
+  if (prepared_ != op.in || sorted_ == stand) {
+    const FragmentsParams f = stand ? fragments_of(op.in, 0) : fragments_of(op.in, w.columns, sorted, 0);
+    if (const cudaError_t e = prepare(f, op.in, !stand); e != cudaSuccess) return e;
   }
-  MatMulQuantParams p = product_with(fragments_of(op.in, w.columns, sorted, set_), w);
+  const FragmentsParams f = stand ? fragments_of(op.in, set_) : fragments_of(op.in, w.columns, sorted, set_);
+  MatMulQuantParams p = product_with(f, w);
   p.targets[0] = target_of(op.weight, op.bias, op.out);
   p.tiles = sorted.tiles;
   p.tile_rows = sorted.rows;
+  if (stand) p.tile_tokens = sorted.tokens;
+  p.in_rows = f.rows;
+  p.rows = 8 * sorted.count;
   p.expert_bytes = fragment_layout(w.type, w.rows, w.columns).bytes;
-  p.most_tile_rows = std::min(8, rows(op.in));
   const auto* other = later<backend::MoeMatMul>(1);
   const auto* gate = later<backend::GatedActivation>(2);
+  const auto* combine = later<backend::MoeCombine>(1);
   if (gate != nullptr && is(fusions().gates_next)) {
     gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
     if (is(fusions().before_product, 2)) {
       p.end.next = fold(fragments_of(gate->out, w.rows, sorted, 1 - set_), gate->out, true);
       p.end.next.rows_wanted = sorted.rows;
     }
+  } else if (combine != nullptr && is(fusions().combines_next) && folds(combine->out)) {
+    p.end.combine = combine_of(*combine, 1);
+    p.end.column_arrivals = space_.memory.at<unsigned>(program_.plan().columns);
   }
   return launch(p, stream());
 }
 
-cudaError_t Executor::run_one(const backend::MoeRoute& op) noexcept {
+RouteParams Executor::route_of(const backend::MoeRoute& op) const noexcept {
   RouteParams p;
   p.in = data(op.in);
   p.bias = program_.floats(op.selection_bias);
@@ -60,8 +69,10 @@ cudaError_t Executor::run_one(const backend::MoeRoute& op) noexcept {
   p.scale = op.scale;
   p.sorted = sorted_of(p.rows, op.used, op.experts);
   p.arrivals = arrivals();
-  return launch(p, stream());
+  return p;
 }
+
+cudaError_t Executor::run_one(const backend::MoeRoute& op) noexcept { return launch(route_of(op), stream()); }
 
 cudaError_t Executor::run_one(const backend::MoeMatMul& op) noexcept {
   if (program_.placed(op.weight).form == WeightForm::fragments) return product_of_experts(op);
@@ -82,7 +93,8 @@ cudaError_t Executor::run_one(const backend::MoeMatMul& op) noexcept {
   return launch(p, stream());
 }
 
-cudaError_t Executor::run_one(const backend::MoeCombine& op) noexcept {
+/// Of the combination so many ops ahead, with the addition behind it and the norm behind that if it may.
+CombineParams Executor::combine_of(const backend::MoeCombine& op, std::int32_t ahead) noexcept {
   CombineParams p;
   p.in = data(op.in);
   p.route = data(op.route);
@@ -91,14 +103,17 @@ cudaError_t Executor::run_one(const backend::MoeCombine& op) noexcept {
   p.used = op.used;
   p.width = width(op.out);
   p.arrivals = arrivals();
-  const auto* add = later<backend::Add>(1);
-  if (add != nullptr && is(fusions().adds_next)) {
+  together_ = ahead + 1;
+  const auto* add = later<backend::Add>(ahead + 1);
+  if (add != nullptr && is(fusions().adds_next, ahead)) {
     p.residual = data(add->a == op.out ? add->b : add->a);
     p.out = data(add->out);
-    together_ = 2;
-    p.next = fold_norm(add->out, 2);
+    together_ = ahead + 2;
+    p.next = fold_norm(add->out, ahead + 2);
   }
-  return launch(p, stream());
+  return p;
 }
+
+cudaError_t Executor::run_one(const backend::MoeCombine& op) noexcept { return launch(combine_of(op, 0), stream()); }
 
 }  // namespace llminfer::cuda

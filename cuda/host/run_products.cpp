@@ -1,6 +1,7 @@
 // Products as the parameters of their kernels, and what they do by the way.
 #include "host/executor.h"
 #include "host/repack.h"
+#include "kernels/matmul_mixed.h"
 #include "kernels/matmul_quant.h"
 
 namespace llminfer::cuda {
@@ -58,7 +59,8 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
     gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
     fold_gated(*gate, 2, p);
   } else {
-    join(op, p);
+    const MatMulQuantParams others = join(op, p);
+    if (others.count > 0) return launch_mixed(p, others, stream());
   }
   const cudaError_t e = launch(p, stream());
   return e == cudaSuccess && behind.in != nullptr ? launch(behind, stream()) : e;
@@ -132,16 +134,27 @@ void Executor::fold_gated(const backend::GatedActivation& gate, std::int32_t ahe
   p.end.next = fold(fragments_of(gate.out, 1 - set_), gate.out);
 }
 
-/// Products that follow and read the same fragments.
-void Executor::join(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
-  while (p.count < matmul_max_targets) {
-    const auto* next = later<backend::MatMul>(p.count);
-    if (next == nullptr || next->in != op.in || weight(next->weight).type != p.type) break;
+/// Products that follow and read the same fragments; the last ones may be of another type.
+MatMulQuantParams Executor::join(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
+  MatMulQuantParams others = p;
+  others.count = 0;
+  while (p.count + others.count < matmul_max_targets) {
+    const std::int32_t n = p.count + others.count;
+    const auto* next = later<backend::MatMul>(n);
+    if (next == nullptr || next->in != op.in || fusions().is_more_than_product(index_ + n)) break;
     if (program_.placed(next->weight).form != WeightForm::fragments) break;
-    if (fusions().is_more_than_product(index_ + p.count)) break;
-    p.targets[p.count++] = target_of(next->weight, next->bias, next->out);
+    const WeightType type = weight(next->weight).type;
+    if (others.count == 0 && type == p.type) {
+      p.targets[p.count++] = target_of(next->weight, next->bias, next->out);
+      continue;
+    }
+    if (others.count == 0 && (p.rows > 8 || !matmul_mixes(p.type, type))) break;
+    if (others.count > 0 && type != others.type) break;
+    others.type = type;
+    others.targets[others.count++] = target_of(next->weight, next->bias, next->out);
   }
-  together_ = p.count;
+  together_ = p.count + others.count;
+  return others;
 }
 
 }  // namespace llminfer::cuda

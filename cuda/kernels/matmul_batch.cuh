@@ -280,7 +280,9 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
         sums.store(p, target.weight, first_row, first_column, i, [&](int ahead) {
           float v = 0;
           const float* at = all + (ahead / pair * sums.count + i) * 32;
-          for (unsigned z = 0; z < gridDim.z; ++z) v += __ldcg(at + z * floats);
+          for (unsigned z = 0; z < gridDim.z; ++z) {  // own ones are still here
+            v += z == blockIdx.z ? sums.get(i, ahead) : __ldcg(at + z * floats);
+          }
           return v;
         });
       });

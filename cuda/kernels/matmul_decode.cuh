@@ -4,6 +4,7 @@
 // loads of a chunk are under way at once.
 #pragma once
 
+#include "kernels/combine.cuh"
 #include "kernels/matmul_chunk.cuh"
 
 namespace llminfer::cuda {
@@ -14,26 +15,40 @@ template <int Groups, int Warps>
 using DecodeRoom = float[Warps][8][64 * Groups + 4];
 
 /// A tile of rows of activations.
+template <bool Experts>
 struct RowTile {
   int number, rows;  ///< rows may be more than 8: of all tiles from this one on
-  int expert;
+  int expert = 0;
 
-  __device__ RowTile(const MatMulQuantParams& p, int n) : number(n), rows(p.rows - 8 * n), expert(0) {
-    if (p.tiles == nullptr) return;
-    rows = p.tiles[n].rows;
-    expert = p.tiles[n].expert;
+  __device__ RowTile(const MatMulQuantParams& p, int n) : number(n), rows(p.rows - 8 * n) {
+    if constexpr (Experts) {
+      rows = p.tiles[n].rows;
+      expert = p.tiles[n].expert;
+    }
   }
   __device__ ResultRow result(const MatMulQuantParams& p, int row) const {
     const int at = 8 * number + row;
-    if (p.tiles == nullptr) return plain_row(at);
-    return {at, p.tile_rows[at], static_cast<std::int64_t>(expert) * p.targets[0].columns_out};
+    if constexpr (!Experts) return plain_row(at);
+    const int from = p.tile_tokens != nullptr ? p.tile_tokens[at] : at;
+    return {from, p.tile_rows[at], static_cast<std::int64_t>(expert) * p.targets[0].columns_out};
+  }
+  /// Where the first block of a row's fragments is, in eighths of a block.
+  __device__ std::int64_t fragments_at(const MatMulQuantParams& p, int row) const {
+    const std::int64_t tile_eighths = 8 * static_cast<std::int64_t>(p.in_blocks);
+    if constexpr (Experts) {
+      if (p.tile_tokens != nullptr) {
+        const int token = max(p.tile_tokens[8 * number + row], 0);
+        return token / 8 * tile_eighths + token % 8;
+      }
+    }
+    return number * tile_eighths + row;
   }
 };
 
 /// Whether the block has stored results.
-template <class Format, int Groups, int Warps>
+template <class Format, int Groups, int Warps, bool Experts>
 __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& target, const Sums<1> (&sum)[Groups],
-                             DecodeRoom<Groups, Warps>& room, const RowTile& tile) {
+                             DecodeRoom<Groups, Warps>& room, const RowTile<Experts>& tile) {
   const int warp = static_cast<int>(threadIdx.x) / 32, g = static_cast<int>(threadIdx.x) % 32 / 4,
             t = static_cast<int>(threadIdx.x) % 4;
   const int rows = min(8, tile.rows);
@@ -87,19 +102,28 @@ __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& targ
   each(width_log, [&](int row, int at) { __stcg(mine + row * width + at, all_warps(row, at)); });
   if (!is_last_block(p)) return false;
   const float* all = partials_of(p, 0, 8 * width);
+  const unsigned own = blockIdx.z;  // is still here
   store_all([&](int row, int at) {
     float v = 0;
 #pragma unroll 4
-    for (unsigned z = 0; z < gridDim.z; ++z) v += __ldcg(all + z * 8 * width + row * width + at);
+    for (unsigned z = 0; z < gridDim.z; ++z) {
+      v += z == own ? all_warps(row, at) : __ldcg(all + z * 8 * width + row * width + at);
+    }
     return v;
   });
   return true;
 }
 
-/// `x`: the lane's fragment; `to_rest`: from there to what halves left of it; `sums`: of rows 2 t and 2 t + 1, both of
-/// a block. Rows behind the last one are not read: with one row that is seven eighths of the requests.
-template <class Format>
-__device__ void load_input(BlockInput<1>& in, const uint4* x, std::int64_t to_rest, const float* sums, bool there,
+/// Where a lane finds sums of activations, in floats.
+struct SumsAt {
+  const float* sums;  ///< of row 2 t
+  int next, group;    ///< with experts from there to those of row 2 t + 1, of row g
+};
+
+/// `x`: the lane's fragment; `to_rest`: from there to what halves left of it; `at`: of the block. Rows behind the last
+/// one are not read: with one row that is seven eighths of the requests.
+template <class Format, bool Experts>
+__device__ void load_input(BlockInput<1>& in, const uint4* x, std::int64_t to_rest, const SumsAt& at, bool there,
                            bool sums_there) {
   if (there) {
     in.x[0] = __ldg(x);
@@ -107,12 +131,23 @@ __device__ void load_input(BlockInput<1>& in, const uint4* x, std::int64_t to_re
   }
   if constexpr (Format::sums) {
     if (sums_there) {
-      if constexpr (Format::Scales::groups == 2) {
-        in.sums[0] = __ldg(reinterpret_cast<const float4*>(sums));
+      float4& to = in.sums[0];
+      constexpr bool two = Format::Scales::groups == 2;
+      if constexpr (Experts) {  // rows that may be anywhere
+        if constexpr (two) {
+          const float2 even = __ldg(reinterpret_cast<const float2*>(at.sums)),
+                       odd = __ldg(reinterpret_cast<const float2*>(at.sums + at.next));
+          to = make_float4(even.x, even.y, odd.x, odd.y);
+        } else {
+          to.x = __ldg(at.sums);
+          to.y = __ldg(at.sums + at.next);
+        }
+      } else if constexpr (two) {
+        to = __ldg(reinterpret_cast<const float4*>(at.sums));
       } else {
-        const float2 v = __ldg(reinterpret_cast<const float2*>(sums));
-        in.sums[0].x = v.x;
-        in.sums[0].y = v.y;
+        const float2 v = __ldg(reinterpret_cast<const float2*>(at.sums));
+        to.x = v.x;
+        to.y = v.y;
       }
     }
   }
@@ -139,15 +174,16 @@ __device__ void load_weights(Chunk<Format> (&w)[Groups], const LevelsAt& levels_
   for (int h = 0; h < Groups; ++h) w[h].load_scales(levels_at(h) + to_scales, levels_at(h) + to_tail);
 }
 
-template <class Format, int Groups, int Warps>
-__global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_decode_kernel(MatMulQuantParams p) {
-  __shared__ DecodeRoom<Groups, Warps> room;
+/// A block of rows of weights of `p`, of which `ahead` blocks are not. Whether it has stored results, or with experts
+/// has none to store.
+template <class Format, int Groups, int Warps, bool Experts>
+__device__ bool decode_block(const MatMulQuantParams& p, unsigned ahead, DecodeRoom<Groups, Warps>& room) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int g = static_cast<int>(threadIdx.x % 32 / 4), t = static_cast<int>(threadIdx.x % 4);
-  const BlockTarget target = target_of(p, 64 * Groups, blockIdx.x);
+  const BlockTarget target = target_of(p, 64 * Groups, blockIdx.x - ahead);
   const int tile = static_cast<int>(blockIdx.y);
-  const RowTile row_tile(p, tile);
-  if (row_tile.rows == 0) return;
+  const RowTile<Experts> row_tile(p, tile);
+  if (row_tile.rows == 0) return Experts && blockIdx.z == 0;
   const int first = warp + Warps * static_cast<int>(blockIdx.z);
   int step = Warps * static_cast<int>(gridDim.z);
   int there = g < row_tile.rows ? 1 : 0, sums_there = 2 * t < row_tile.rows ? 1 : 0;
@@ -166,13 +202,17 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
   // Not to be found anew in each turn.
   asm volatile("" : "+r"(there), "+r"(sums_there), "+r"(to_scales), "+r"(to_tail), "+r"(step));
   const int weight_step = step / Format::piece_chunks;
-  const uint4* x = reinterpret_cast<const uint4*>(p.fragments) +
-                   (static_cast<std::int64_t>(tile) * p.in_blocks + 2 * first) * 32 + lane;
+  const uint4* x =
+      reinterpret_cast<const uint4*>(p.fragments) + 4 * row_tile.fragments_at(p, g) + t + 64 * std::int64_t{first};
   const std::int64_t to_rest = reinterpret_cast<const uint4*>(p.rest) - reinterpret_cast<const uint4*>(p.fragments);
-  // Floats of a block of 32 columns, a fourth of them the lane's.
+  // Floats of a block of 32 columns, an eighth of them of a row.
   constexpr int width = Format::Scales::groups == 2 ? 16 : 8;
-  const float* sums = p.block_sums + (width == 16 ? step_sums_at(p.rows, p.in_blocks) : 0) +
-                      (static_cast<std::int64_t>(tile) * p.in_blocks + 2 * first) * width + width / 4 * t;
+  const auto sums_at = [&](int row) { return width / 8 * row_tile.fragments_at(p, row); };
+  const int in_rows = Experts ? p.in_rows : p.rows;
+  SumsAt sums{
+      p.block_sums + (width == 16 ? step_sums_at(in_rows, p.in_blocks) : 0) + 2 * first * width + sums_at(2 * t),
+      Experts ? static_cast<int>(sums_at(2 * t + 1) - sums_at(2 * t)) : 0,
+      Experts ? static_cast<int>(sums_at(g) - sums_at(2 * t)) : 0};
 
   Sums<1> sum[Groups] = {};
   BlockInput<1> in[2] = {};
@@ -184,7 +224,8 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
         w, [&](int h) { return weight + to_group[h]; }, to_scales, to_tail);
 #pragma unroll
     for (int block = 0; block < 2; ++block) {
-      load_input<Format>(in[block], x + 32 * block, to_rest, sums + width * block, there != 0, sums_there != 0);
+      const SumsAt at{sums.sums + width * block, sums.next, 0};
+      load_input<Format, Experts>(in[block], x + 32 * block, to_rest, at, there != 0, sums_there != 0);
     }
 #pragma unroll
     for (int h = 0; h < Groups; ++h) {
@@ -194,7 +235,7 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
     if constexpr (Format::minima) {
       if (warp % 4 == 0) {
         GroupSums all[1];
-        all[0].load<Format>(sums + width / 8 * g - width / 4 * t, t, there != 0);
+        all[0].load<Format>(sums.sums + (Experts ? sums.group : width / 8 * g - width / 4 * t), t, there != 0);
 #pragma unroll
         for (int h = 0; h < Groups; ++h) {
           const std::uint8_t* tail = weight + to_group[h] + to_tail;
@@ -206,21 +247,59 @@ __global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_dec
     }
     weight += static_cast<std::int64_t>(weight_step) * Format::piece_bytes;
     x += static_cast<std::int64_t>(step) * 64;
-    sums += static_cast<std::int64_t>(step) * 2 * width;
+    sums.sums += static_cast<std::int64_t>(step) * 2 * width;
   }
-  unsigned number = blockIdx.x, y = blockIdx.y;
+  unsigned number = blockIdx.x - ahead, y = blockIdx.y;
   asm volatile("" : "+r"(number), "+r"(y));  // found again, so that they take no registers before
-  const RowTile to_tile(p, static_cast<int>(y));
+  const RowTile<Experts> to_tile(p, static_cast<int>(y));
   const BlockTarget to = target_of(p, 64 * Groups, number);
-  if (decode_store<Format, Groups, Warps>(p, to, sum, room, to_tile)) make_next<Warps>(p, to_tile.number, 1, room);
+  return decode_store<Format, Groups, Warps, Experts>(p, to, sum, room, to_tile);
 }
 
-template <class Format, int Groups>
+template <class Format, int Groups, int Warps>
+__global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_decode_kernel(MatMulQuantParams p) {
+  __shared__ DecodeRoom<Groups, Warps> room;
+  if (!decode_block<Format, Groups, Warps, false>(p, 0, room)) return;
+  make_next<Warps>(p, static_cast<int>(blockIdx.y), 1, room);
+}
+
+/// The last block of these columns adds up what the experts of each token give, the last of all makes the fragments.
+template <int Groups, int Warps>
+__device__ void combine_tiles(const MatMulQuantParams& p, DecodeRoom<Groups, Warps>& room) {
+  const CombineParams& c = p.end.combine;
+  if (!arrives_last(p.end.column_arrivals + blockIdx.x, gridDim.y)) return;
+  constexpr int width = 64 * Groups;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < c.rows * width; i += 32 * Warps) {
+    const int j = static_cast<int>(blockIdx.x) * width + i % width;
+    if (j < c.width) combine_value(c, i / width, j);
+  }
+  if (c.next.in == nullptr || !arrives_last(p.end.arrivals, gridDim.x)) return;
+#pragma unroll 1
+  for (int tile = 0; tile < (c.rows + 7) / 8; ++tile) {
+    make_fragments<Warps>(c.next, tile, *reinterpret_cast<FragmentsRoom*>(&room));
+  }
+}
+
+template <class Format, int Groups, int Warps>
+__global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_experts_kernel(MatMulQuantParams p) {
+  __shared__ DecodeRoom<Groups, Warps> room;
+  if (!decode_block<Format, Groups, Warps, true>(p, 0, room)) return;
+  if (p.end.combine.in != nullptr) return combine_tiles<Groups, Warps>(p, room);
+  if (p.tiles[blockIdx.y].rows > 0) make_next<Warps>(p, static_cast<int>(blockIdx.y), 1, room);
+}
+
+template <class Format, int Groups, bool Experts = false>
 void launch_decode_of(const MatMulQuantParams& p, cudaStream_t stream) {
   constexpr int warps = Format::narrow || Groups == 4 ? 4 : 8;
   const unsigned blocks = row_blocks_of(p, 64 * Groups), tiles = blocks_for(p.rows, 8);
-  const unsigned splits = splits_of(p, blocks * tiles, p.chunks / warps);
-  matmul_decode_kernel<Format, Groups, warps><<<dim3(blocks, tiles, splits), 32 * warps, 0, stream>>>(p);
+  const unsigned splits = splits_of(p, blocks * tiles, p.chunks / warps, Format::blocks(Groups));
+  const dim3 grid(blocks, tiles, splits);
+  if constexpr (Experts) {
+    matmul_experts_kernel<Format, Groups, warps><<<grid, 32 * warps, 0, stream>>>(p);
+  } else {
+    matmul_decode_kernel<Format, Groups, warps><<<grid, 32 * warps, 0, stream>>>(p);
+  }
 }
 
 template <class Format>
@@ -228,7 +307,9 @@ void launch_decode(const MatMulQuantParams& p, cudaStream_t stream) {
   constexpr int few = Format::wide ? 2 : 1;
   // With more rows activations are what is read most: more rows of weights share them.
   constexpr int many = Format::Levels::bytes == 1024 ? 4 : 2;
-  if ((p.tiles == nullptr ? p.rows : p.most_tile_rows) <= 4) {
+  // Experts: tiles are of few rows mostly.
+  if (p.tiles != nullptr) return launch_decode_of<Format, 2, true>(p, stream);
+  if (p.rows <= 4) {
     if (p.end.gated) return launch_decode_of<Format, 2>(p, stream);  // one of each target
     launch_decode_of<Format, few>(p, stream);
   } else {

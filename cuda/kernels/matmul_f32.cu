@@ -14,7 +14,9 @@
 // yet measured.
 #include "kernels/matmul_f32.h"
 
+#include "kernels/arrival.cuh"
 #include "kernels/copy_async.cuh"
+#include "kernels/route.cuh"
 
 namespace llminfer::cuda {
 namespace {
@@ -47,10 +49,20 @@ __device__ void sum_lanes(float* v, unsigned lane) {
 
 constexpr int split_weights = 4;  // rows of weights that a block of split takes
 
+template <int Values>
+union SplitRoom {
+  float sums[warps][Values];
+  struct {
+    float logits[warps][route_experts_near];
+    int next[most_experts_sorted];
+  } route;
+};
+
 template <int Rows>
 __global__ void __launch_bounds__(threads) product_f32_split_kernel(MatMulF32Params p) {
   constexpr int values = split_weights * Rows, held = values < 32 ? 1 : values / 32;
-  __shared__ float sums[warps][values];
+  __shared__ SplitRoom<values> room;
+  auto& sums = room.sums;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first = static_cast<int>(blockIdx.x) * split_weights;
   const float* weights[split_weights];
@@ -81,14 +93,24 @@ __global__ void __launch_bounds__(threads) product_f32_split_kernel(MatMulF32Par
     for (int i = 0; i < held; ++i) sums[warp][lane / lanes_each * held + static_cast<unsigned>(i)] = sum[i];
   }
   __syncthreads();
-  if (threadIdx.x >= values) return;
   const int r = static_cast<int>(threadIdx.x) / split_weights;
   const int j = first + static_cast<int>(threadIdx.x) % split_weights;
-  if (r >= p.rows || j >= p.columns_out) return;
-  float all = 0;
+  if (threadIdx.x < values && r < p.rows && j < p.columns_out) {
+    float all = 0;
 #pragma unroll
-  for (int w = 0; w < warps; ++w) all += sums[w][threadIdx.x];
-  p.out[static_cast<std::int64_t>(r) * p.columns_out + j] = all + (p.bias != nullptr ? p.bias[j] : 0.0F);
+    for (int w = 0; w < warps; ++w) all += sums[w][threadIdx.x];
+    p.out[static_cast<std::int64_t>(r) * p.columns_out + j] = all + (p.bias != nullptr ? p.bias[j] : 0.0F);
+  }
+  if (p.route.in == nullptr || !arrives_last(p.arrivals, gridDim.x)) return;
+#pragma unroll 1
+  for (int row = static_cast<int>(warp); row < p.route.rows; row += warps) {
+    route_row(p.route, row, static_cast<int>(lane), room.route.logits[warp]);
+    __syncwarp();
+  }
+  __syncthreads();
+  if (p.route.sorted.tiles != nullptr && warp == 0) {
+    sort_by_expert(p.route, static_cast<int>(lane), room.route.next);
+  }
 }
 
 /// Shape of a block's work, and how far ahead it copies.
@@ -181,7 +203,8 @@ void launch_split(const MatMulF32Params& p, cudaStream_t stream) {
 
 void launch_few(const MatMulF32Params& p, cudaStream_t stream) {
   // Tiles have less on the way: they want two blocks on each multiprocessor.
-  const bool tiles = blocks_for(p.columns_out, 64) >= 2U * static_cast<unsigned>(p.multiprocessors);
+  const bool tiles =
+      p.route.in == nullptr && blocks_for(p.columns_out, 64) >= 2U * static_cast<unsigned>(p.multiprocessors);
   if (p.rows == 1) {
     launch_split<1>(p, stream);
   } else if (tiles) {
@@ -207,6 +230,8 @@ __global__ void __launch_bounds__(threads) bias_rows_kernel(BiasRowsParams p) {
 cudaError_t launch(const MatMulF32Params& p, cudaStream_t stream) {
   if (p.rows == 0) return cudaSuccess;
   if (!matmul_f32_takes(p.columns_in) || blocks_for(p.rows, 32) > 65535) return cudaErrorInvalidValue;
+  const bool routes = p.rows <= matmul_f32_few && p.arrivals != nullptr && p.route.experts <= most_experts_sorted;
+  if (p.route.in != nullptr && !routes) return cudaErrorInvalidValue;
   if (p.rows <= matmul_f32_few) {
     launch_few(p, stream);
   } else if (2 * std::int64_t{blocks_for(p.columns_out, 128)} * blocks_for(p.rows, 64) >= p.multiprocessors) {

@@ -1,6 +1,8 @@
 // Products with weights of 32 bits on ordinary cores, for rows of a multiple of 4 columns: others take matmul_plain.
+// The choice of experts by the way.
 #pragma once
 
+#include "kernels/experts.h"
 #include "kernels/launch.h"
 
 namespace llminfer::cuda {
@@ -15,7 +17,9 @@ struct MatMulF32Params {
   std::int32_t columns_in = 0;
   std::int32_t columns_out = 0;
   std::int32_t multiprocessors =
-      0;  ///< of the GPU: where large tiles would leave some of them idle, smaller ones do it
+      0;                         ///< of the GPU: where large tiles would leave some of them idle, smaller ones do it
+  RouteParams route{};           ///< of `out`, of at most matmul_f32_few rows, by the last block; in null: none
+  unsigned* arrivals = nullptr;  ///< [1] for that, zero before and after
 };
 
 /// More rows than this are many: the GPU's arithmetic is what they take, not its memory.

@@ -1,6 +1,7 @@
 // Products with weights in blocks of 32 columns, and with F16 and BF16. Speed not yet measured.
 #include "kernels/matmul_quant.h"
 
+#include "kernels/matmul_formats.cuh"
 #include "kernels/matmul_launch.cuh"
 #include "kernels/matmul_super.h"
 
@@ -18,25 +19,28 @@ cudaError_t launch(const MatMulQuantParams& p, cudaStream_t stream) {
   if (p.tiles != nullptr && (p.rows % 8 != 0 || p.rows / 8 > 65535 || p.tile_rows == nullptr)) {
     return cudaErrorInvalidValue;
   }
+  if (end.combine.in != nullptr && (p.tiles == nullptr || end.arrivals == nullptr || end.column_arrivals == nullptr)) {
+    return cudaErrorInvalidValue;
+  }
   switch (p.type) {
     case WeightType::q4_0:
-      return launch_matmul<WeightFormat<FourBits<8>, HalfScales>>(p, stream);
+      return launch_matmul<Q40Format>(p, stream);
     case WeightType::q4_1:
-      return launch_matmul<WeightFormat<FourBits<0>, HalfMinimumScales>>(p, stream);
+      return launch_matmul<Q41Format>(p, stream);
     case WeightType::q5_0:
-      return launch_matmul<WeightFormat<FiveBits<16>, HalfScales>>(p, stream);
+      return launch_matmul<Q50Format>(p, stream);
     case WeightType::q5_1:
-      return launch_matmul<WeightFormat<FiveBits<0>, HalfMinimumScales>>(p, stream);
+      return launch_matmul<Q51Format>(p, stream);
     case WeightType::q8_0:
-      return launch_matmul<WeightFormat<EightBits, HalfScales>>(p, stream);
+      return launch_matmul<Q80Format>(p, stream);
     case WeightType::iq4_nl:
-      return launch_matmul<WeightFormat<TableBits<Iq4Table>, HalfScales>>(p, stream);
+      return launch_matmul<Iq4NlFormat>(p, stream);
     case WeightType::mxfp4:
-      return launch_matmul<WeightFormat<TableBits<Mxfp4Table>, ExponentScales>>(p, stream);
+      return launch_matmul<Mxfp4Format>(p, stream);
     case WeightType::f16:
-      return launch_matmul<WeightFormat<SixteenBits<false>, NoScales>>(p, stream);
+      return launch_matmul<F16Format>(p, stream);
     case WeightType::bf16:
-      return launch_matmul<WeightFormat<SixteenBits<true>, NoScales>>(p, stream);
+      return launch_matmul<Bf16Format>(p, stream);
     default:
       return launch_matmul_super(p, stream);
   }

@@ -40,7 +40,11 @@ struct MatMulEnd {
   /// Of the results of the first target, or what `add` makes of them, in memory that this product does not read; in
   /// null: none.
   FragmentsParams next{};
-  unsigned* arrivals = nullptr;  ///< [tiles of 8 rows], zero before and after each launch
+  /// Of the results of experts, by the last blocks of their columns: instead of `next`, CombineParams::next is made. In
+  /// null: none.
+  CombineParams combine{};
+  unsigned* arrivals = nullptr;         ///< [tiles of 8 rows], zero before and after each launch
+  unsigned* column_arrivals = nullptr;  ///< [blocks of 64 columns] for `combine`, the same
 };
 
 /// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j] + residual[r][j], for up to three weights of one type that read
@@ -51,10 +55,12 @@ struct MatMulEnd {
 struct MatMulQuantParams {
   MatMulTarget targets[matmul_max_targets];
   MatMulEnd end{};
-  const ExpertTile* tiles = nullptr;        ///< [rows / 8], or null: no experts
-  const std::int32_t* tile_rows = nullptr;  ///< [rows]: ExpertTiles::rows
-  std::int64_t expert_bytes = 0;            ///< of a weight of one expert
-  std::int32_t most_tile_rows = 8;          ///< no tile has more
+  const ExpertTile* tiles = nullptr;          ///< [rows / 8], or null: no experts
+  const std::int32_t* tile_rows = nullptr;    ///< [rows]: ExpertTiles::rows
+  const std::int32_t* tile_tokens = nullptr;  ///< [rows]: ExpertTiles::tokens, of which the fragments are; or null:
+                                              ///< they are of the rows of tiles
+  std::int32_t in_rows = 0;                   ///< with experts: of the fragments
+  std::int64_t expert_bytes = 0;              ///< of a weight of one expert
   const std::uint16_t* fragments = nullptr;
   const std::uint16_t* rest = nullptr;  ///< FragmentsParams::rest: of F16 and BF16 weights
   const float* row_scales = nullptr;    ///< of the activations
@@ -78,12 +84,23 @@ inline unsigned row_blocks_of(const MatMulQuantParams& p, int rows) {
   return blocks;
 }
 
-/// Among how many blocks to share the columns of the same rows of weights: as many as make 256 blocks in all, but
-/// with less than `most` of them could have work for all its warps. Does not depend on the GPU, so that results do not.
-inline unsigned splits_of(const MatMulQuantParams& p, unsigned blocks, int most) {
-  if (p.partials == nullptr || most < 2 || blocks > matmul_counters / 2) return 1;
-  const unsigned wanted = matmul_counters / blocks;
-  return wanted < static_cast<unsigned>(most) ? wanted : static_cast<unsigned>(most);
+/// Among how many blocks to share the columns of the same rows of weights: as many as make `each` blocks for each of
+/// 128 multiprocessors, but with less than `most` of them could have work for all its warps; and from 64 blocks on only
+/// as many as leave sums, written and read, of a fifth of the weights' bytes: that is traffic of the second cache,
+/// whose rate is not much more than that of memory. Does not depend on the GPU, so that results do not.
+inline unsigned splits_of(const MatMulQuantParams& p, unsigned blocks, int most, unsigned each = 1) {
+  if (p.partials == nullptr || blocks > matmul_counters / 2) return 1;
+  const WeightTypeInfo& type = describe(p.type);
+  const std::int64_t row_bytes = 64 * std::int64_t{p.chunks} * type.block_bytes / type.block_size;
+  const std::int64_t rows = p.tiles != nullptr && p.rows > 8 ? 8 : p.rows;
+  const unsigned wanted = each > 1 ? matmul_counters : matmul_counters / 2;
+  unsigned n = 1;
+  while (n < static_cast<unsigned>(most) && (n + 1) * blocks <= wanted) {
+    const std::int64_t sums = 4 * rows * (2 * std::int64_t{n} + 1);  // of a row of weights, with one block more
+    if (n * blocks >= 64 && 5 * sums > row_bytes) break;
+    ++n;
+  }
+  return n;
 }
 
 }  // namespace llminfer::cuda

@@ -23,13 +23,15 @@ struct Cost {
 
 constexpr int columns_in = 2048, columns_out = 512;
 
-Cost cost_of(WeightType type, int rows) {
+/// `shared`: with columns shared by blocks, as in a step.
+Cost cost_of(WeightType type, int rows, bool shared = false, int columns_in = tests::columns_in,
+             int columns_out = tests::columns_out) {
   const Problem p({type, rows, columns_in, columns_out});
   Repacked w(p);
   SimulatedDevice& device = simulated_device();
   device.record_launches = true;
   device.launches.clear();
-  run_quant(p, w);
+  run_quant(p, w, shared);
   device.record_launches = false;
   REQUIRE(device.launches.size() == 2);
   Cost c;
@@ -40,7 +42,7 @@ Cost cost_of(WeightType type, int rows) {
   c.ideal_bytes = (type == WeightType::f16 || type == WeightType::bf16 ? 2.0 * rows * columns_in : 0) +
                   static_cast<double>(w.bytes.size()) + rows * (2.0 * columns_in + 4.0 * columns_in / 32 + 4.0) +
                   4.0 * columns_out * (rows + 1);
-  c.weights = double{columns_in} * columns_out;
+  c.weights = static_cast<double>(columns_in) * columns_out;
   no_findings();
   return c;
 }
@@ -78,7 +80,8 @@ Json all_numbers() {
   Json all;
   for (const WeightType type : types) {
     for (const int rows : {1, 8, 16}) {
-      all[std::string(describe(type).name) + " x " + std::to_string(rows)] = numbers_of(cost_of(type, rows).counters);
+      all[std::string(describe(type).name) + " x " + std::to_string(rows)] =
+          numbers_of(cost_of(type, rows, true).counters);
     }
   }
   for (const WeightType type : expert_types) {
@@ -146,6 +149,26 @@ TEST_CASE("bounds of what a product of experts moves and costs") {
             1.05 * static_cast<double>(cost.counters.shared_ideal));
       CHECK(static_cast<double>(cost.counters.lane_instructions) / cost.weights <
             (type == WeightType::q8_0 ? 2.5 : 3.75));
+    }
+  }
+}
+
+TEST_CASE("requested bytes of large products with shared columns", "[.][shared]") {
+  struct Large {
+    int columns_in, columns_out;
+    double most[2];  // by the bytes of the weights, of 8 and 16 rows of activations
+  };
+  for (const WeightType type : {WeightType::q4_0, WeightType::q8_0, WeightType::q4_k, WeightType::q6_k}) {
+    for (const Large& l : {Large{2048, 512, {1.5, 2.1}}, Large{2048, 2048, {1.5, 2.1}}, Large{4096, 4096, {1.5, 1.6}},
+                           Large{4096, 14336, {1.5, 1.5}}}) {
+      for (const int rows : {1, 8, 16}) {
+        const Cost cost = cost_of(type, rows, true, l.columns_in, l.columns_out);
+        const double requested = 32.0 * static_cast<double>(cost.counters.global_sectors) / cost.weight_bytes;
+        const std::string what = std::string(describe(type).name) + " " + std::to_string(l.columns_out) + " x " +
+                                 std::to_string(l.columns_in) + ", " + std::to_string(rows) + " rows: ";
+        WARN(what << requested);
+        CHECK(requested <= (rows == 1 ? 1.3 : l.most[rows / 16]));
+      }
     }
   }
 }

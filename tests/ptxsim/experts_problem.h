@@ -39,7 +39,7 @@ class ExpertsProblem {
   }
   double chosen_bytes() const { return chosen() * static_cast<double>(layout_.bytes); }
 
-  std::vector<float> run(bool shared) const;
+  std::vector<float> run(bool shared, bool stand = false) const;
 
   /// As Problem::error_of, of rows (token, choice).
   double error_of(const std::vector<float>& out) const {
@@ -83,8 +83,9 @@ class ExpertsProblem {
   std::vector<std::int32_t> tile_rows_;
 };
 
-/// Fragments of the tokens of all tiles, then the product. `shared`: blocks may share the rows of weights.
-inline std::vector<float> ExpertsProblem::run(bool shared) const {
+/// Fragments of the tokens of all tiles, then the product. `shared`: blocks may share the rows of weights. `stand`:
+/// fragments of the tokens as they stand, which tiles find by their numbers.
+inline std::vector<float> ExpertsProblem::run(bool shared, bool stand) const {
   std::vector<void*> held;
   const auto keep = [&held](auto* p) {
     held.push_back(p);
@@ -93,15 +94,16 @@ inline std::vector<float> ExpertsProblem::run(bool shared) const {
   std::vector<std::int32_t> tokens;
   for (const std::int32_t r : tile_rows_) tokens.push_back(r < 0 ? -1 : r / shape_.used);
   cuda::FragmentsParams f;
-  f.rows = static_cast<std::int32_t>(tile_rows_.size());
+  f.rows = stand ? shape_.tokens : static_cast<std::int32_t>(tile_rows_.size());
   f.columns = shape_.columns_in;
   f.blocks = static_cast<std::int32_t>(cuda::fragment_blocks(f.columns));
   f.in = keep(to_device(all_.in));
-  f.rows_wanted = keep(to_device(tokens));
+  const std::int32_t* tile_tokens = keep(to_device(tokens));
+  if (!stand) f.rows_wanted = tile_tokens;
   const std::vector<std::uint16_t> room(static_cast<std::size_t>(cuda::fragments_bytes(f.rows, f.blocks) / 2));
   f.fragments = keep(to_device(room));
   if (shape_.type == WeightType::f16 || shape_.type == WeightType::bf16) f.rest = keep(to_device(room));
-  f.scales = keep(to_device(std::vector<float>(static_cast<std::size_t>(f.rows))));
+  f.scales = keep(to_device(std::vector<float>(static_cast<std::size_t>(f.rows + 7) / 8 * 8)));
   f.block_sums =
       keep(to_device(std::vector<float>(static_cast<std::size_t>(cuda::block_sum_floats(f.rows, f.blocks)))));
   REQUIRE(launch(f, nullptr) == cudaSuccess);
@@ -113,14 +115,15 @@ inline std::vector<float> ExpertsProblem::run(bool shared) const {
   m.rest = f.rest;
   m.row_scales = f.scales;
   m.block_sums = f.block_sums;
-  m.rows = f.rows;
+  m.rows = static_cast<std::int32_t>(tile_rows_.size());
   m.chunks = static_cast<std::int32_t>(layout_.chunks);
   m.in_blocks = f.blocks;
   m.type = shape_.type;
   m.tiles = keep(to_device(tiles_));
   m.tile_rows = keep(to_device(tile_rows_));
   m.expert_bytes = layout_.bytes;
-  m.most_tile_rows = std::min(8, shape_.tokens);
+  if (stand) m.tile_tokens = tile_tokens;
+  m.in_rows = f.rows;
   if (shared) {
     m.partials = keep(to_device(std::vector<float>(static_cast<std::size_t>(cuda::matmul_partial_floats(m.rows)))));
     m.counters = keep(to_device(std::vector<unsigned>(cuda::matmul_counters)));

@@ -50,10 +50,11 @@ class Run {
       outputs.push_back(static_cast<std::int32_t>(tokens.size()) - 1);
       tables.push_back({page_numbers.data() + s * pages_each_, pages_each_});
     }
+    if (not_first) outputs.erase(outputs.begin());
     const std::int32_t columns = kind == backend::OutputKind::hidden ? width_ : vocabulary;
-    std::vector<float> out(static_cast<std::size_t>(n * columns));
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(n * k));
-    std::vector<float> scores(ids.size()), sums(static_cast<std::size_t>(n));
+    std::vector<float> out(outputs.size() * static_cast<std::size_t>(columns));
+    std::vector<std::int32_t> ids(outputs.size() * k);
+    std::vector<float> scores(ids.size()), sums(outputs.size());
     backend::StepOutputs to;
     to.kind = kind;
     to.values = out;
@@ -67,6 +68,7 @@ class Run {
     CHECK(status.ok());
     return kind == backend::OutputKind::arg_max || kind == backend::OutputKind::top_k ? scores : out;
   }
+  bool not_first = false;  ///< nothing comes out of the first sequence
   std::vector<std::byte> cache() const {
     std::vector<std::byte> all;
     std::vector<std::byte> page(kv_->page_bytes(0));

@@ -65,24 +65,34 @@ TEST_CASE("launches of layers of all kinds, and their bits") {
     Kind kind;
     std::uint64_t launches;  // of a layer
     std::uint64_t others = 3;
+    std::uint64_t many = 0;  // of a layer with more than 8 rows, if those are others
   };
-  Kind other_values, norms, gemma, fused, experts, narrow;
-  other_values.values = WeightType::q8_0;
+  Kind unmixed, values, wide_values, norms, gemma, fused, experts, narrow, wide;
+  unmixed.values = WeightType::q8_0;
+  values.type = WeightType::q5_0;
+  values.values = WeightType::q8_0;
+  wide_values.type = WeightType::q4_k;
+  wide_values.values = WeightType::q6_k;
+  wide_values.width = 256;
   norms.head_norms = true;
   gemma.head_norms = gemma.post_norms = true;
   gemma.cap = 20;
   fused.fused = true;
-  experts.experts = true;
-  narrow.experts = true;
+  experts.experts = narrow.experts = wide.experts = true;
   narrow.inner = 32;
-  // Experts: router, choice, tokens in the order of experts, gate with up, down, combination.
-  for (const Layers& l : {Layers{"values of another type", other_values, 7}, Layers{"norms of heads", norms, 6},
-                          Layers{"norms behind branches, soft cap", gemma, 6, 4}, Layers{"fused projections", fused, 6},
-                          Layers{"experts", experts, 10}, Layers{"narrow experts", narrow, 10}}) {
+  wide.width = 256;
+  // Experts: router and choice, gate with up, down with all that is behind it.
+  for (const Layers& l : {Layers{"values of another type that is not mixed", unmixed, 7},
+                          Layers{"values of another type", values, 6, 3, 7},
+                          Layers{"values of another type, blocks of 256", wide_values, 6, 3, 7},
+                          Layers{"norms of heads", norms, 6}, Layers{"norms behind branches, soft cap", gemma, 6, 4},
+                          Layers{"fused projections", fused, 6}, Layers{"experts", experts, 7},
+                          Layers{"narrow experts", narrow, 7}, Layers{"experts, several blocks a row", wide, 7}}) {
     INFO(l.name);
     const Device d(l.kind);
     const std::shared_ptr<const backend::Program> apart = d.compile(with_readers(*d.the_case.graph));
-    Run recorded(*d.program), single(*d.program), unfolded(*apart);
+    const std::int32_t width = l.kind.width;
+    Run recorded(*d.program, width), single(*d.program, width), unfolded(*apart, width);
     Watch watch;
     const std::vector<float> prompt = single.step(sequences, 4, &watch);
     CHECK(recorded.step(sequences, 4, nullptr) == prompt);
@@ -96,7 +106,8 @@ TEST_CASE("launches of layers of all kinds, and their bits") {
       const std::vector<float> expected = single.step(n, 1, &watch);
       const CallCounts before = simulated_device().calls;
       CHECK(recorded.step(n, 1, nullptr) == expected);
-      CHECK(simulated_device().calls.launches - before.launches == l.launches * layers + l.others);
+      const std::uint64_t each = n > 8 && l.many != 0 ? l.many : l.launches;
+      CHECK(simulated_device().calls.launches - before.launches == each * layers + l.others);
       CHECK(unfolded.step(n, 1, nullptr) == expected);
     }
     // The last norm's values come out, beside what other blocks of its launch still read.
@@ -106,6 +117,25 @@ TEST_CASE("launches of layers of all kinds, and their bits") {
     }
     CHECK(recorded.cache() == single.cache());
   }
+  no_findings();
+}
+
+TEST_CASE("rows that are wanted are gathered where others are not") {
+  const Device d;
+  Run recorded(*d.program), single(*d.program);
+  recorded.not_first = single.not_first = true;
+  Watch watch;
+  CHECK(recorded.step(sequences, 4, nullptr) == single.step(sequences, 4, &watch));
+  for (const std::int32_t n : {2, 9}) {
+    for (int i = 0; i < 2; ++i) CHECK(recorded.step(n, 1, nullptr) == single.step(n, 1, &watch));
+    const std::vector<float> expected = single.step(n, 1, &watch);
+    const CallCounts before = simulated_device().calls;
+    CHECK(recorded.step(n, 1, nullptr) == expected);
+    CHECK(simulated_device().calls.launches - before.launches == 6 * layers + 5);
+  }
+  // Recorded for those rows, it is not replayed for all.
+  recorded.not_first = single.not_first = false;
+  CHECK(recorded.step(2, 1, nullptr) == single.step(2, 1, &watch));
   no_findings();
 }
 

@@ -12,7 +12,8 @@ import disassembly
 import kernels
 
 LEAST = 32 * 1024
-PRODUCT = re.compile(r"^matmul_decode_kernel<WeightFormat<.*>, \d+, (\d+)\b")
+PRODUCT = re.compile(r"^matmul_(?:decode|experts|mixed)_kernel<WeightFormat<.*>(?:, \d+)?, (\d+)>")
+MIXED = "matmul_mixed_kernel"  # has a loop for each of its formats
 ATTENTION = re.compile(r"^attention_mma_kernel<")
 ATTENTION_WARPS = 4  # as kernels/attention_mma.cu has it
 REGISTER = re.compile(r"\bR(\d+)(\.64)?")
@@ -116,7 +117,8 @@ def measure(found, program):
             if warps is None:
                 continue
             loops = [loop for loop in disassembly.loops_of(function) if disassembly.has_tensor(function, loop)]
-            most = max((most_under_way(names[raw], function, loop) for loop in loops), default=0)
+            least = min if names[raw].startswith(MIXED) else max
+            most = least((most_under_way(names[raw], function, loop) for loop in loops), default=0)
             kernels_found.append((names[raw], arch, warps * most))
             questions.append((arch.rstrip("a"), function["registers"], function["shared"], 32 * warps))
     if not kernels_found:
@@ -157,6 +159,7 @@ def self_test():
     name = "matmul_decode_kernel<WeightFormat<FourBits<8>, HalfScales, 0>, 1, 8>"
     loop = disassembly.loops_of(function)[0]
     assert warps_of(name) == 8 and warps_of("rope_kernel") is None
+    assert warps_of("matmul_mixed_kernel<WeightFormat<ThreeBits, A, 0>, WeightFormat<B<1>, C, 640>, 4>") == 4
     assert most_under_way(name, function, loop) == 2 * 512 + 128
     early = text.replace("R12, desc[UR4][R22.64]", "R12, desc[UR4][R4.64]")  # waits for the one before it
     function = disassembly.read_functions(early)["matmul_decode_kernel"]

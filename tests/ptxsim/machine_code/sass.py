@@ -24,7 +24,8 @@ from disassembly import TENSOR
 
 DIVISION = re.compile(r"(div|rem)_[us]\d+")
 NUMBERS = ("wide_loads", "lane_instructions_per_weight", "instructions_per_tensor_instruction")
-DECODE_KERNEL = re.compile(r"^matmul_decode_kernel<WeightFormat<.*>, (\d+), \d+\b")
+DECODE_KERNEL = re.compile(r"^matmul_(?:decode|experts)_kernel<WeightFormat<.*>, (\d+), \d+\b")
+MIXED_KERNEL = re.compile(r"^matmul_mixed_kernel<")  # a loop for each of its formats, with twice 64 rows
 MATRIX_KERNEL = re.compile(r"^(matmul_(?!plain)\w+_kernel|attention_(mma|tiled)\w*_kernel)")
 
 
@@ -69,9 +70,11 @@ def instructions_per_weight(name, function, loops):
     """In loops with tensor instructions, of lanes; None for other kernels. A turn has 64 columns of so many times 64 rows
     as the last but one argument of the template says."""
     groups = DECODE_KERNEL.match(name)
+    counts = [len(loop) for loop in loops if disassembly.has_tensor(function, loop)]
+    if MIXED_KERNEL.match(name):
+        return round(32 * max(counts) / (64 * 64 * 2), 2)
     if not groups:
         return None
-    counts = [len(loop) for loop in loops if disassembly.has_tensor(function, loop)]
     return round(32 * sum(counts) / (64 * 64 * int(groups[1])), 2)
 
 
@@ -86,6 +89,8 @@ def instructions_per_tensor(name, function, loops):
 
 
 def most_per_weight(name):
+    if MIXED_KERNEL.match(name):  # of the format that takes more
+        return 3.0
     return 2.0 if "FourBits<8>, HalfScales" in name or "EightBits" in name else 3.0
 
 
@@ -170,6 +175,7 @@ def self_test():
     jump = loop.replace("@P0 BRA `(.L_x_1)", "    BRA `(.L_x_3)").replace("        /*0060*/", ".L_x_3:\n        /*0060*/")
     assert disassembly.loops_of(disassembly.read_functions(jump)["matmul_x_kernel"]) == []
     many = loop.replace("        /*0020*/", "        /*0020*/                   FFMA R1, R2, R3, R1 ;\n" * 400 + "        /*0020*/")
+    assert most_per_weight("matmul_mixed_kernel<WeightFormat<F>, WeightFormat<EightBits>, 8>") == 3.0
     assert instructions_per_weight("matmul_decode_kernel<WeightFormat<F>, 2, 8>", function, disassembly.loops_of(function)) == 0.02
     assert look_at("matmul_decode_kernel<WeightFormat<F>, 1, 8>", disassembly.read_functions(many)["matmul_x_kernel"])[0] == [
         "3.16 lane instructions for each weight, the bound is 3.0"]
