@@ -31,7 +31,8 @@ std::string DenseGemm::load() {
     // What the library leaves behind (threads, handlers at exit) must not lose its code.
     void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == nullptr) {
-      wrong += fmt::format("{}{} not found", wrong.empty() ? "" : ", ", name);
+      const char* why = dlerror();
+      wrong += fmt::format("{}{}", wrong.empty() ? "" : ", ", why != nullptr ? why : name.c_str());
       continue;
     }
     const char* missing = nullptr;

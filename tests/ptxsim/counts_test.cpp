@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experts_problem.h"
+#include "f32_problem.h"
 #include "matmul_problem.h"
 
 namespace ptxsim::tests {
@@ -83,6 +84,9 @@ Json all_numbers() {
       all[std::string(describe(type).name) + " x " + std::to_string(rows)] =
           numbers_of(cost_of(type, rows, true).counters);
     }
+  }
+  for (const int rows : {1, 8, 16, 64}) {
+    all["F32 x " + std::to_string(rows)] = numbers_of(f32_counters(rows, columns_in, columns_out));
   }
   for (const WeightType type : expert_types) {
     for (const int tokens : {1, 8}) {

@@ -164,7 +164,9 @@ TEST_CASE("dense products of all float formats") {
 
 TEST_CASE("without a library that works there are no dense products, and a note says why") {
   CHECK(note_of({}).empty());
-  CHECK(note_of({"none.so", "/nowhere/none.so"}) == "no cuBLAS: none.so not found, /nowhere/none.so not found");
+  const std::string absent = note_of({"none.so", "/nowhere/none.so"});  // in the dynamic linker's words
+  CHECK(absent.find("no cuBLAS: none.so: ") == 0);
+  CHECK(absent.find(", /nowhere/none.so: ") != std::string::npos);
   CHECK(note_of({incomplete_cublas()}) == "no cuBLAS: " + std::string(incomplete_cublas()) + " has no cublasGemmEx");
   simulated_cublas().create_status = 1;
   CHECK(note_of({stand_in_cublas()}) == "no cuBLAS: cublasCreate failed with status 1");

@@ -12,4 +12,7 @@ SimulatedCublas& simulated_cublas() {
   return s;
 }
 
+const char* stand_in_cublas() { return PTXSIM_CUBLAS; }
+const char* incomplete_cublas() { return PTXSIM_CUBLAS_INCOMPLETE; }
+
 }  // namespace ptxsim

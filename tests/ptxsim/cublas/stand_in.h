@@ -30,7 +30,7 @@ struct SimulatedCublas {
 SimulatedCublas& simulated_cublas();
 
 /// The files: whole; without cublasGemmEx.
-inline const char* stand_in_cublas() { return PTXSIM_CUBLAS; }
-inline const char* incomplete_cublas() { return PTXSIM_CUBLAS_INCOMPLETE; }
+const char* stand_in_cublas();
+const char* incomplete_cublas();
 
 }  // namespace ptxsim
