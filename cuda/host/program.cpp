@@ -114,7 +114,7 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   plan.arrivals = place(std::max<std::int64_t>(experts.tiles, most_rows_folded / 8));
   plan.columns = place((experts.rows + 63) / 64);
   plan.merges = place(merges);
-  plan.tiles = place(experts.tiles * (2 + 8 + 8));
+  plan.tiles = place(experts.tiles * (2 + 8 + 8 + 3));
   plan.most_tiles = static_cast<std::int32_t>(experts.tiles);
   if (graph.logits != backend::none) {
     plan.outputs = limits.outputs;

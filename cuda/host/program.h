@@ -39,7 +39,7 @@ struct WorkspacePlan {
   std::uint64_t arrivals = 0;      ///< of rows that become fragments
   std::uint64_t columns = 0;       ///< of columns that experts make
   std::uint64_t merges = 0;        ///< of attention
-  std::uint64_t tiles = 0;         ///< ExpertTiles: tiles, rows, tokens
+  std::uint64_t tiles = 0;         ///< ExpertTiles: tiles, rows, tokens, runs
   std::int32_t most_tiles = 0;     ///< of those
   std::uint64_t bytes = 0;         ///< device memory without the step's
   std::uint64_t logits_bytes = 0;  ///< pinned memory: rows of logits or of hidden values, whichever are wider

@@ -8,6 +8,14 @@
 #include "kernels/matmul_quant.h"
 
 namespace llminfer::cuda {
+namespace {
+
+/// Whether an expert has two tiles of rows and more, by the mean: products are those of a prompt then.
+bool many_rows(std::int64_t tokens, std::int64_t used, std::int64_t experts) {
+  return tokens > most_rows_folded && tokens * used > 16 * experts;
+}
+
+}  // namespace
 
 ExpertTiles Executor::sorted_of(std::int32_t tokens, std::int32_t used, std::int64_t experts) const noexcept {
   const std::int64_t most = program_.plan().most_tiles, count = expert_tiles(tokens, used, experts);
@@ -17,6 +25,10 @@ ExpertTiles Executor::sorted_of(std::int32_t tokens, std::int32_t used, std::int
   t.rows = reinterpret_cast<std::int32_t*>(t.tiles + most);
   t.tokens = t.rows + 8 * most;
   t.count = static_cast<std::int32_t>(count);
+  if (many_rows(tokens, used, experts)) {
+    t.runs = reinterpret_cast<ExpertRun*>(t.tokens + 8 * most);
+    t.run_count = static_cast<std::int32_t>(expert_runs(count, experts));
+  }
   return t;
 }
 
@@ -37,13 +49,16 @@ cudaError_t Executor::product_of_experts(const backend::MoeMatMul& op) noexcept 
   if (stand) p.tile_tokens = sorted.tokens;
   p.in_rows = f.rows;
   p.rows = 8 * sorted.count;
+  p.runs = sorted.runs;
+  p.run_count = sorted.run_count;
   p.expert_bytes = fragment_layout(w.type, w.rows, w.columns).bytes;
   const auto* other = later<backend::MoeMatMul>(1);
   const auto* gate = later<backend::GatedActivation>(2);
   const auto* combine = later<backend::MoeCombine>(1);
   if (gate != nullptr && is(fusions().gates_next)) {
     gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
-    if (is(fusions().before_product, 2)) {
+    // Those of a run would be made by one block.
+    if (is(fusions().before_product, 2) && sorted.runs == nullptr) {
       p.end.next = fold(fragments_of(gate->out, w.rows, sorted, 1 - set_), gate->out, true);
       p.end.next.rows_wanted = sorted.rows;
     }

@@ -14,12 +14,22 @@ struct ExpertTile {
   std::int32_t rows = 0;  ///< 0: this tile and all behind it are not there
 };
 
+/// Tiles of one expert, one behind the other.
+constexpr std::int32_t expert_run_tiles = 8;  ///< at most
+struct ExpertRun {
+  std::int32_t expert = 0;
+  std::int32_t first = 0;
+  std::int32_t tiles = 0;  ///< 0: this run and all behind it are not there
+};
+
 /// All rows by their experts.
 struct ExpertTiles {
   ExpertTile* tiles = nullptr;     ///< [count]
   std::int32_t* rows = nullptr;    ///< [count x 8], -1 behind the last row of a tile
   std::int32_t* tokens = nullptr;  ///< the same, of what token
+  ExpertRun* runs = nullptr;       ///< [run_count], or null: not wanted
   std::int32_t count = 0;          ///< expert_tiles()
+  std::int32_t run_count = 0;      ///< expert_runs(), 0 without
 };
 
 constexpr std::int32_t most_experts_sorted = 1024;
@@ -28,6 +38,12 @@ constexpr std::int32_t most_experts_sorted = 1024;
 inline std::int64_t expert_tiles(std::int64_t tokens, std::int64_t used, std::int64_t experts) {
   const std::int64_t rows = tokens * used;
   return rows < experts + rows / 8 ? rows : experts + rows / 8;
+}
+
+/// The most runs of `tiles` tiles.
+inline std::int64_t expert_runs(std::int64_t tiles, std::int64_t experts) {
+  const std::int64_t more = experts + tiles / expert_run_tiles;
+  return tiles < more ? tiles : more;
 }
 
 /// For each row the best `used` of `experts` scores, lower ids first on ties: out holds `used` ids, then their weights.

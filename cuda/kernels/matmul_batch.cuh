@@ -1,78 +1,36 @@
-// Products of more than eight rows of activations. A block makes 256 rows of weights: four pairs of warps, of 64 rows
-// each. The two of a pair share the columns, or with more rows of activations those. For weights of few bits, beside
-// which activations weigh much, a block of few rows of activations makes 512 rows of weights. Activations of 256
-// columns at a time are copied to shared memory, in the order in which lanes read them, while those before are worked
+// Products of nine to sixteen rows of activations. A block makes 256 rows of weights: four pairs of warps, of 64 rows
+// each, and the two of a pair share the columns. Of weights of few bits, beside which activations weigh much, it makes
+// 512, 64 in each warp. Activations of 256 columns at a time are copied to shared memory while those before are worked
 // on; all warps read them there. Weights go to registers, a chunk ahead of its use.
 #pragma once
 
-#include "kernels/copy_async.cuh"
 #include "kernels/matmul_chunk.cuh"
+#include "kernels/matmul_stage.cuh"
 
 namespace llminfer::cuda {
 
-constexpr int batch_threads = 256;
+constexpr int batch_threads = 256, batch_tiles = 2;  // tiles of 8 rows of activations
 
 /// What the two warps of a pair share.
-enum class Pair : std::int32_t { columns, activations, weights };
-template <int Tiles, Pair Shared>
-struct Batch {
-  static constexpr int rows = Shared == Pair::weights ? 512 : 256;               // of weights
-  static constexpr int tiles = Shared == Pair::activations ? 2 * Tiles : Tiles;  // of activations
-};
-
-constexpr int stage_blocks = 8;  // of 32 columns
+enum class Pair : std::int32_t { columns, weights };
+template <Pair Shared>
+constexpr int batch_rows = Shared == Pair::weights ? 512 : 256;  // of weights
 
 /// The first four warps of a gated product have weights of the first target, so many warps further on are those of the
 /// second for the same results.
 constexpr int gated_ahead = 4;
 
-/// What of a tile of 8 rows of activations a stage has: fragments, then sums.
+constexpr int stage_blocks = 8;  // of 32 columns
 template <class Format>
-struct Stage {
-  static constexpr bool sums = Format::sums || Format::minima;
-  static constexpr int width = Format::Scales::groups == 2 ? 16 : 8;  // floats of a block of 32 columns
-  static constexpr int half = stage_blocks * 512;
-  static constexpr int fragments = (Format::floats ? 2 : 1) * half;  // with what halves left of them behind
-  /// Behind each 32 sums there is room of 8 floats: minima want those of four of a row at once, which would share
-  /// banks.
-  static constexpr int pad = Format::minima && width == 16 ? 8 : 0;
-  static constexpr int all_sums = stage_blocks * width;
-  static constexpr int bytes = fragments + (sums ? (all_sums + (all_sums / 32 - 1) * pad) * 4 : 0);
-  __device__ static int sum_at(int n) { return n + n / 32 * pad; }
-};
-
-/// Copies blocks of `stage` that there are, of `tiles` tiles; one behind the last row of activations is that row's
-/// again.
-template <class Format>
-__device__ void copy_stage(const MatMulQuantParams& p, std::byte* to, int first_tile, int tiles, int stage) {
-  using S = Stage<Format>;
-  const int first = stage * stage_blocks, last_tile = (p.rows + 7) / 8 - 1;
-  const int blocks = min(stage_blocks, p.in_blocks - first);
-  const float* all_sums = p.block_sums + (S::width == 16 ? step_sums_at(p.rows, p.in_blocks) : 0);
-#pragma unroll 1
-  for (int tile = 0; tile < tiles; ++tile, to += S::bytes) {
-    const std::int64_t from = static_cast<std::int64_t>(min(first_tile + tile, last_tile)) * p.in_blocks + first;
-    const auto* fragments = reinterpret_cast<const std::byte*>(p.fragments) + from * 512;
-    const int at = static_cast<int>(threadIdx.x) * 16;
-    if (at < blocks * 512) {
-      copy_async_16(to + at, fragments + at);
-      if constexpr (Format::floats) {
-        copy_async_16(to + S::half + at, reinterpret_cast<const std::byte*>(p.rest) + from * 512 + at);
-      }
-    }
-    if constexpr (S::sums) {
-      const auto* sums = reinterpret_cast<const std::byte*>(all_sums + from * S::width);
-      if (at < blocks * S::width * 4) copy_async_16(to + S::fragments + 4 * S::sum_at(at / 4), sums + at);
-    }
-  }
-}
+using BatchStage = Stage<Format, stage_blocks, batch_threads, Format::sums || Format::minima,
+                         Format::minima && Format::Scales::groups == 2>;
 
 /// `tile`: of the stage.
-template <class Format, int Tiles>
-__device__ void load_block(BlockInput<Tiles>& in, const std::byte* tile, int block, int lane) {
-  using S = Stage<Format>;
+template <class Format>
+__device__ void load_block(BlockInput<batch_tiles>& in, const std::byte* tile, int block, int lane) {
+  using S = BatchStage<Format>;
 #pragma unroll
-  for (int n = 0; n < Tiles; ++n, tile += S::bytes) {
+  for (int n = 0; n < batch_tiles; ++n, tile += S::bytes) {
     in.x[n] = *reinterpret_cast<const uint4*>(tile + block * 512 + lane * 16);
     if constexpr (Format::floats) {
       in.rest[n] = *reinterpret_cast<const uint4*>(tile + S::half + block * 512 + lane * 16);
@@ -91,12 +49,12 @@ __device__ void load_block(BlockInput<Tiles>& in, const std::byte* tile, int blo
 }
 
 /// A warp's way along the columns of 64 rows of weights.
-template <class Format, int Tiles>
+template <class Format>
 struct BatchWarp {
   const std::uint8_t* weight;  // of the group of 64 rows
   int chunks, lane;
-  Chunk<Format> held[Tiles > 2 ? 1 : 2];  // with more tiles there are no registers for two
-  Sums<Tiles> sum;
+  Chunk<Format> held[2];
+  Sums<batch_tiles> sum;
 
   __device__ const std::uint8_t* tail_of(int chunk) const {
     return weight + static_cast<std::int64_t>(chunk / Format::piece_chunks) * Format::piece_bytes +
@@ -114,41 +72,41 @@ struct BatchWarp {
     if (chunk >= chunks) return;
     const int first = chunk * 2 % stage_blocks;
     const auto input_of = [&](int block) {
-      BlockInput<Tiles> in;
-      if constexpr (Tiles > 2) __syncwarp();  // loads of the second block would take too many registers before it
-      load_block<Format, Tiles>(in, tile, first + block, lane);
+      BlockInput<batch_tiles> in;
+      load_block<Format>(in, tile, first + block, lane);
       return in;
     };
-    add_chunk<Format, Tiles>(w, input_of, sum);
+    add_chunk<Format, batch_tiles>(w, input_of, sum);
     if constexpr (Format::minima) {
       if (chunk % 4 == 0) add_minima(chunk, tile);
     }
   }
   __device__ void add_minima(int chunk, const std::byte* tile) {
-    using S = Stage<Format>;
-    GroupSums all[Tiles];
+    using S = BatchStage<Format>;
+    GroupSums all[batch_tiles];
 #pragma unroll
-    for (int n = 0; n < Tiles; ++n) {
+    for (int n = 0; n < batch_tiles; ++n) {
       const auto* sums = reinterpret_cast<const float*>(tile + n * S::bytes + S::fragments);
       all[n].template load<Format>(sums + S::width / 8 * (lane / 4), lane % 4, true, S::pad);
     }
     const std::uint8_t* tail = tail_of(chunk);
     SuperScale dmin;
     dmin.load(tail + 128 + lane / 4 * 16);
-    subtract_minima<Format, Tiles>(stream16(tail + 256 + 16 * lane), dmin, all, sum);
+    subtract_minima<Format, batch_tiles>(stream16(tail + 256 + 16 * lane), dmin, all, sum);
   }
 };
 
-/// Sums of the warps of a block, which take the place of the stages: 16 * Tiles of each lane.
-template <class Format, int Tiles, Pair Shared>
+/// Sums of the warps of a block, which take the place of the stages: 32 of each lane.
+template <class Format, Pair Shared>
 struct BatchSums {
-  static constexpr int count = 16 * Tiles;
+  static constexpr int count = 16 * batch_tiles;
   float* room;
   int warp, lane;
 
-  __device__ void put(const Sums<Tiles>& sum) {
+  __device__ void put(const Sums<batch_tiles>& sum) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) room[(warp * count + i) * 32 + lane] = sum[i / 4 / Tiles][i / 4 % Tiles][i % 4];
+    for (int i = 0; i < count; ++i)
+      room[(warp * count + i) * 32 + lane] = sum[i / 4 / batch_tiles][i / 4 % batch_tiles][i % 4];
   }
   /// Of both warps of a pair, if they share columns. `ahead`: of the warp that is so many further on.
   __device__ float get(int i, int ahead = 0) const {
@@ -163,12 +121,12 @@ struct BatchSums {
 #pragma unroll 4
     for (int i = Shared == Pair::columns ? warp % 2 : 0; i < count; i += Shared == Pair::columns ? 2 : 1) f(i);
   }
-  /// `first_row`, `first_column`: of the warp's activations and rows of weights. `sum(ahead)`: of this warp's weights,
-  /// or of those that make the second target.
+  /// `first_row`, `first_column`: of the activations and the warp's rows of weights. `sum(ahead)`: of this warp's
+  /// weights, or of those that make the second target.
   template <class Sum>
   __device__ void store(const MatMulQuantParams& p, const MatMulTarget& target, int first_row, int first_column, int i,
                         Sum sum) const {
-    const int tile = i / 4 / Tiles, n = i / 4 % Tiles, upper = i / 2 % 2;
+    const int tile = i / 4 / batch_tiles, n = i / 4 % batch_tiles, upper = i / 2 % 2;
     const int row = first_row + 8 * n + lane % 4 * 2 + i % 2, j = first_column + 16 * tile + 8 * upper + lane / 4;
     if (row >= p.rows || j >= target.columns_out) return;
     const float unit = upper == 0 ? Format::first : Format::second;
@@ -181,86 +139,77 @@ struct BatchSums {
 };
 
 /// Bytes of shared memory.
-template <class Format, int Tiles, Pair Shared>
+template <class Format>
 constexpr int batch_shared() {
-  const int stages = 2 * Batch<Tiles, Shared>::tiles * Stage<Format>::bytes;
-  const int sums = 8 * 16 * Tiles * 128;
+  const int stages = 2 * batch_tiles * BatchStage<Format>::bytes, sums = 8 * 16 * batch_tiles * 128;
   return stages > sums ? stages : sums;
 }
 
-template <class Format, int Tiles, Pair Shared>
+template <class Format, Pair Shared>
 __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQuantParams p) {
-  using B = Batch<Tiles, Shared>;
+  using S = BatchStage<Format>;
+  constexpr int rows = batch_rows<Shared>;
   extern __shared__ uint4 room[];
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int second = warp % 2;
   const int group_of_block = Shared == Pair::weights ? warp : warp / 2;
-  const int first_tile = static_cast<int>(blockIdx.y) * B::tiles;
-  constexpr int stage_bytes = B::tiles * Stage<Format>::bytes;
+  const int first_tile = static_cast<int>(blockIdx.y) * batch_tiles;
+  constexpr int stage_bytes = batch_tiles * S::bytes;
   const int stages = (p.chunks + 3) / 4, step = static_cast<int>(gridDim.z);
 
-  BatchWarp<Format, Tiles> w;
-  constexpr bool ahead = Tiles <= 2;
+  BatchWarp<Format> w;
   {
-    const BlockTarget target = target_of(p, B::rows, blockIdx.x);
+    const BlockTarget target = target_of(p, rows, blockIdx.x);
     w.weight = target.weight.weight +
-               group_at(p, target, B::rows / 64, group_of_block,
+               group_at(p, target, rows / 64, group_of_block,
                         p.chunks / Format::piece_chunks * static_cast<std::int64_t>(Format::piece_bytes));
   }
-  // Where there are no rows of activations for the second warp, it only copies.
-  const bool idle = Shared == Pair::activations && second == 1 && 8 * (first_tile + Tiles) >= p.rows;
-  w.chunks = idle ? 0 : p.chunks;
+  w.chunks = p.chunks;
   w.lane = lane;
 #pragma unroll
-  for (int i = 0; i < 16 * Tiles; ++i) w.sum[i / 4 / Tiles][i / 4 % Tiles][i % 4] = 0;
+  for (int i = 0; i < 16 * batch_tiles; ++i) w.sum[i / 4 / batch_tiles][i / 4 % batch_tiles][i % 4] = 0;
 #pragma unroll
   for (auto& held : w.held) held.prepare(Hidden{static_cast<unsigned>(p.rows) >> 31});
 
   auto* shared = reinterpret_cast<std::byte*>(room);
   // Of a stage's four chunks each warp has all, or two.
   const int first_chunk = Shared == Pair::columns ? 2 * second : 0, chunks = Shared == Pair::columns ? 2 : 4;
-  const int tiles_at = Shared == Pair::activations ? second * Tiles * Stage<Format>::bytes : 0;
   int stage = static_cast<int>(blockIdx.z), buffer = 0;
-  if (stage < stages) copy_stage<Format>(p, shared, first_tile, B::tiles, stage);
+  if (stage < stages) copy_stage<S>(p, shared, first_tile, batch_tiles, stage);
   commit_copies();
-  if constexpr (ahead) w.load(4 * stage + first_chunk, w.held[0]);
+  w.load(4 * stage + first_chunk, w.held[0]);
   for (; stage < stages; stage += step) {
     if (stage + step < stages) {
-      copy_stage<Format>(p, shared + (buffer ^ 1) * stage_bytes, first_tile, B::tiles, stage + step);
+      copy_stage<S>(p, shared + (buffer ^ 1) * stage_bytes, first_tile, batch_tiles, stage + step);
     }
     commit_copies();
     wait_for_copies<1>();
     __syncthreads();
-    const std::byte* tile = shared + buffer * stage_bytes + tiles_at;
+    const std::byte* tile = shared + buffer * stage_bytes;
 #pragma unroll 1
-    for (int i = 0; i < chunks; i += ahead ? 2 : 1) {
+    for (int i = 0; i < chunks; i += 2) {
       const int c = 4 * stage + first_chunk + i;
-      if constexpr (ahead) {
-        w.load(c + 1, w.held[1]);
-        w.add(c, w.held[0], tile);
-        w.load(i + 2 < chunks ? c + 2 : 4 * (stage + step) + first_chunk, w.held[0]);
-        w.add(c + 1, w.held[1], tile);
-      } else {
-        w.load(c, w.held[0]);
-        w.add(c, w.held[0], tile);
-      }
+      w.load(c + 1, w.held[1]);
+      w.add(c, w.held[0], tile);
+      w.load(i + 2 < chunks ? c + 2 : 4 * (stage + step) + first_chunk, w.held[0]);
+      w.add(c + 1, w.held[1], tile);
     }
     __syncthreads();
     buffer ^= 1;
   }
   wait_for_copies<0>();
 
-  BatchSums<Format, Tiles, Shared> sums{reinterpret_cast<float*>(room), warp, lane};
+  BatchSums<Format, Shared> sums{reinterpret_cast<float*>(room), warp, lane};
   __syncthreads();
   sums.put(w.sum);
   __syncthreads();
   unsigned number = blockIdx.x;
   asm volatile("" : "+r"(number));  // found again, so that it takes no registers before
-  const BlockTarget target = target_of(p, B::rows, number);
-  const int first_row = 8 * first_tile + (Shared == Pair::activations ? second * 8 * Tiles : 0);
-  const int first_column = target.block * (p.end.gated ? B::rows / 2 : B::rows) + 64 * group_of_block;
-  const bool has_sums = !idle && (p.end.gated || first_column < target.weight.columns_out);
-  const bool stores = !idle && first_column < target.weight.columns_out && (!p.end.gated || warp < gated_ahead);
+  const BlockTarget target = target_of(p, rows, number);
+  const int first_row = 8 * first_tile;
+  const int first_column = target.block * (p.end.gated ? rows / 2 : rows) + 64 * group_of_block;
+  const bool has_sums = p.end.gated || first_column < target.weight.columns_out;
+  const bool stores = first_column < target.weight.columns_out && (!p.end.gated || warp < gated_ahead);
   if (gridDim.z == 1) {
     if (stores) {
       sums.each([&](int i) {
@@ -268,7 +217,7 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
       });
     }
   } else {
-    constexpr int floats = 8 * 32 * 16 * Tiles;
+    constexpr int floats = 8 * 32 * 16 * batch_tiles;
     constexpr int pair = Shared == Pair::columns ? 2 : 1;
     const int mine = warp / pair * sums.count * 32 + lane;
     float* left = partials_of(p, blockIdx.z, floats) + mine;
@@ -288,31 +237,22 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
       });
     }
   }
-  make_next<8>(p, first_tile, B::tiles, room);
-}
-
-template <class Format, int Tiles, Pair Shared>
-cudaError_t launch_batch_of(const MatMulQuantParams& p, cudaStream_t stream) {
-  using B = Batch<Tiles, Shared>;
-  const unsigned blocks = row_blocks_of(p, B::rows), tiles = blocks_for(p.rows, 8 * B::tiles);
-  const unsigned splits = splits_of(p, blocks * tiles, (p.chunks + 3) / 4);
-  constexpr int shared = batch_shared<Format, Tiles, Shared>();
-  if constexpr (shared > 48 * 1024) {
-    const cudaError_t e = cudaFuncSetAttribute(matmul_batch_kernel<Format, Tiles, Shared>,
-                                               cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (e != cudaSuccess) return e;
-  }
-  matmul_batch_kernel<Format, Tiles, Shared><<<dim3(blocks, tiles, splits), batch_threads, shared, stream>>>(p);
-  return cudaGetLastError();
+  make_next<8>(p, first_tile, batch_tiles, room);
 }
 
 template <class Format>
 cudaError_t launch_batch(const MatMulQuantParams& p, cudaStream_t stream) {
-  constexpr bool few_bits = Format::Levels::bytes < 2048;
-  // Some formats leave no registers for four tiles of activations.
-  constexpr int many = Format::Levels::bytes >= 4096 || Format::Scales::groups == 2 ? 2 : 4;
-  if (p.rows <= 16) return launch_batch_of < Format, 2, few_bits ? Pair::weights : Pair::columns > (p, stream);
-  return launch_batch_of<Format, many, Pair::activations>(p, stream);
+  constexpr Pair shared_by_pair = Format::Levels::bytes < 2048 ? Pair::weights : Pair::columns;
+  const unsigned blocks = row_blocks_of(p, batch_rows<shared_by_pair>), tiles = blocks_for(p.rows, 8 * batch_tiles);
+  const unsigned splits = splits_of(p, blocks * tiles, (p.chunks + 3) / 4);
+  constexpr int shared = batch_shared<Format>();
+  if constexpr (shared > 48 * 1024) {
+    const cudaError_t e = cudaFuncSetAttribute(matmul_batch_kernel<Format, shared_by_pair>,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (e != cudaSuccess) return e;
+  }
+  matmul_batch_kernel<Format, shared_by_pair><<<dim3(blocks, tiles, splits), batch_threads, shared, stream>>>(p);
+  return cudaGetLastError();
 }
 
 }  // namespace llminfer::cuda

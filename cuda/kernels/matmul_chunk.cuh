@@ -269,38 +269,49 @@ struct GroupSums {
   }
 };
 
+/// Minima of a piece of a tile of 16 rows as A. `word`: of the lane; `dmin`: of rows g and g + 8, by what the sums'
+/// unit is (see WeightFormat::first).
+template <class Format>
+struct TileMinima {
+  static constexpr bool nibbles = Format::Scales::groups == 2;
+  static constexpr Unit unit = nibbles ? unit_of_places(0, 4) : unit_of_places(0, 0);
+  unsigned a[4];
+  float2 d;
+
+  __device__ TileMinima(unsigned word, float2 dmin, float first, float second)
+      : d(times(dmin, make_float2(-1 / (unit.first * first), -1 / (unit.second * second)))) {
+    const unsigned v = word >> 8;
+    if constexpr (nibbles) {
+      a[0] = word & 0x000f000fU;
+      a[1] = word & 0x00f000f0U;
+      a[2] = v & 0x000f000fU;
+      a[3] = v & 0x00f000f0U;
+    } else {
+      a[0] = a[2] = bytes_as_halves(word, 0);
+      a[1] = a[3] = bytes_as_halves(word, 1);
+    }
+  }
+  __device__ void subtract(const GroupSums& sums, float (&sum)[4]) const {
+    float product[4] = {};
+    if constexpr (nibbles) {
+      multiply(product, a, sums.pair[0].upper, sums.pair[1].upper, product);
+      multiply(product, a, sums.pair[0].rest, sums.pair[1].rest, product);
+    } else {
+      multiply(product, a, sums.pair[0].upper, sums.pair[0].rest, product);
+    }
+    add_scaled(sum, d, product);
+  }
+};
+
 /// Subtracts the minima of a piece. `words`: of the lane and four tiles; `dmin`: of rows g and g + 8 of them.
 template <class Format, int Tiles>
 __device__ void subtract_minima(const uint4& words, const SuperScale& dmin, const GroupSums (&sums)[Tiles],
                                 Sums<Tiles>& sum) {
-  constexpr bool nibbles = Format::Scales::groups == 2;
-  constexpr Unit unit = nibbles ? unit_of_places(0, 4) : unit_of_places(0, 0);
-  constexpr float first = 1 / (unit.first * Format::first), second = 1 / (unit.second * Format::second);
 #pragma unroll
   for (int tile = 0; tile < 4; ++tile) {
-    const unsigned w = word_of(words, tile), v = w >> 8;
-    unsigned a[4];
-    if constexpr (nibbles) {
-      a[0] = w & 0x000f000fU;
-      a[1] = w & 0x00f000f0U;
-      a[2] = v & 0x000f000fU;
-      a[3] = v & 0x00f000f0U;
-    } else {
-      a[0] = a[2] = bytes_as_halves(w, 0);
-      a[1] = a[3] = bytes_as_halves(w, 1);
-    }
-    const float2 d = times(dmin.of(tile), make_float2(-first, -second));
+    const TileMinima<Format> minima(word_of(words, tile), dmin.of(tile), Format::first, Format::second);
 #pragma unroll
-    for (int n = 0; n < Tiles; ++n) {
-      float product[4] = {};
-      if constexpr (nibbles) {
-        multiply(product, a, sums[n].pair[0].upper, sums[n].pair[1].upper, product);
-        multiply(product, a, sums[n].pair[0].rest, sums[n].pair[1].rest, product);
-      } else {
-        multiply(product, a, sums[n].pair[0].upper, sums[n].pair[0].rest, product);
-      }
-      add_scaled(sum[tile][n], d, product);
-    }
+    for (int n = 0; n < Tiles; ++n) minima.subtract(sums[n], sum[tile][n]);
   }
 }
 

@@ -42,12 +42,21 @@ __host__ __device__ constexpr Unit unit_of_places(int first, int second) {
   return {power_of_two(first - 24), power_of_two(second - 24)};
 }
 
+/// What a warp of 32 rows keeps of words for four tiles: those of tiles 2 and 3, if it works on these, take the place
+/// of the others.
+__device__ inline void keep_two(uint4& words, bool second) {
+  if (!second) return;
+  words.x = words.z;
+  words.y = words.w;
+}
+
 /// The levels of all formats have
 ///   bytes   of a chunk
 ///   zero    the level that stands for zero
 ///   unit    and, where steps differ, unit_of(step): their scales (matmul_scales.cuh) put that right
 ///   prepare(), of constants, once
-///   load(chunk + 16 * lane)
+///   load(chunk + 16 * lane), or
+///   load_two(chunk + 16 * lane, second): of tiles 2 and 3, or 0 and 1, as tiles 0 and 1
 ///   unpack(tile, step, registers of A).
 template <int Zero>
 struct FourBits {
@@ -60,6 +69,10 @@ struct FourBits {
   __device__ void load(const std::uint8_t* p) {
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) words[tile] = stream16(p + 512 * tile);
+  }
+  __device__ void load_two(const std::uint8_t* p, bool second) {
+    words[0] = stream16(p + (second ? 1024 : 0));
+    words[1] = stream16(p + (second ? 1536 : 512));
   }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
     const unsigned w = word_of(words[tile], step), v = w >> 8;
@@ -83,6 +96,11 @@ struct FiveBits {
     low.load(p);
     high = stream16(p + 2048);
   }
+  __device__ void load_two(const std::uint8_t* p, bool second) {
+    low.load_two(p, second);
+    high = stream16(p + 2048);
+    keep_two(high, second);
+  }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
     low.unpack(tile, step, a);
     const unsigned h = turn(word_of(high, tile), step), i = turn(word_of(high, tile), step + 8);
@@ -105,6 +123,14 @@ struct SixBits {
     low.load(p);
     high[0] = stream16(p + 2048);
     high[1] = stream16(p + 2560);
+  }
+  __device__ void load_two(const std::uint8_t* p, bool second) {
+    low.load_two(p, second);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      high[i] = stream16(p + 2048 + 512 * i);
+      keep_two(high[i], second);
+    }
   }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
     low.unpack(tile, step, a);
@@ -130,6 +156,7 @@ struct TwoBits {
     words[0] = stream16(p);
     words[1] = stream16(p + 512);
   }
+  __device__ void load_two(const std::uint8_t* p, bool second) { words[0] = stream16(p + (second ? 512 : 0)); }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
     const unsigned w = word_of(words[tile / 2], tile % 2 * 2 + step / 2), v = w >> 8;
     const unsigned first = step % 2 == 0 ? 0x00c000c0U : 0x000c000cU, second = first >> 2;
@@ -158,6 +185,13 @@ struct ThreeBits {
     words[1] = stream16(p + 512);
   }
   __device__ void load_rest(const std::uint8_t* p) { words[2] = stream16(p + 1024); }
+  /// Words 0 .. 5, or 6 .. 11.
+  __device__ void load_two(const std::uint8_t* p, bool second) {
+    const uint4 a = stream16(p + (second ? 512 : 0)), b = stream16(p + (second ? 1024 : 512));
+    words[0] = second ? make_uint4(a.z, a.w, b.x, b.y) : a;
+    words[1].x = second ? b.z : b.x;
+    words[1].y = second ? b.w : b.y;
+  }
   /// Three a tile.
   __device__ unsigned word(int tile, int n) const { return word_of(words[(3 * tile + n) / 4], (3 * tile + n) % 4); }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
@@ -186,6 +220,10 @@ struct EightBits {
   __device__ void load(const std::uint8_t* p) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) words[i / 4][i % 4] = stream16(p + 512 * i);
+  }
+  __device__ void load_two(const std::uint8_t* p, bool second) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i / 2][i % 2] = stream16(p + (second ? 1024 : 0) + i / 2 * 2048 + i % 2 * 512);
   }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
     const unsigned low = word_of(words[step / 2][tile], step % 2 * 2),
@@ -247,6 +285,7 @@ struct TableBits {
 
   __device__ void prepare(Hidden h) { bytes_of.prepare(h); }
   __device__ void load(const std::uint8_t* p) { low.load(p); }
+  __device__ void load_two(const std::uint8_t* p, bool second) { low.load_two(p, second); }
   /// See ThreeBits.
   __device__ void load_most(const std::uint8_t* p) {
 #pragma unroll
@@ -276,6 +315,13 @@ struct SixteenBits {
   __device__ void load(const std::uint8_t* p) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) words[i / 4][i % 4] = stream16(p + 512 * i);
+  }
+  /// Of a block of 32 columns.
+  __device__ void load_two(const std::uint8_t* p, bool second, int block) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      words[2 * block + i / 2][i % 2] = stream16(p + (second ? 1024 : 0) + (2 * block + i / 2) * 2048 + i % 2 * 512);
+    }
   }
   __device__ void unpack(int tile, int step, unsigned (&a)[4]) const {
 #pragma unroll

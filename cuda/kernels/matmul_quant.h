@@ -60,7 +60,9 @@ struct MatMulQuantParams {
   const std::int32_t* tile_tokens = nullptr;  ///< [rows]: ExpertTiles::tokens, of which the fragments are; or null:
                                               ///< they are of the rows of tiles
   std::int32_t in_rows = 0;                   ///< with experts: of the fragments
-  std::int64_t expert_bytes = 0;              ///< of a weight of one expert
+  const ExpertRun* runs = nullptr;            ///< [run_count]: the tiles are worked on by runs; or null: one by one
+  std::int32_t run_count = 0;
+  std::int64_t expert_bytes = 0;  ///< of a weight of one expert
   const std::uint16_t* fragments = nullptr;
   const std::uint16_t* rest = nullptr;  ///< FragmentsParams::rest: of F16 and BF16 weights
   const float* row_scales = nullptr;    ///< of the activations
@@ -92,7 +94,7 @@ inline unsigned splits_of(const MatMulQuantParams& p, unsigned blocks, int most,
   if (p.partials == nullptr || blocks > matmul_counters / 2) return 1;
   const WeightTypeInfo& type = describe(p.type);
   const std::int64_t row_bytes = 64 * std::int64_t{p.chunks} * type.block_bytes / type.block_size;
-  const std::int64_t rows = p.tiles != nullptr && p.rows > 8 ? 8 : p.rows;
+  const std::int64_t rows = p.runs != nullptr ? 8 * expert_run_tiles : p.tiles != nullptr && p.rows > 8 ? 8 : p.rows;
   const unsigned wanted = each > 1 ? matmul_counters : matmul_counters / 2;
   unsigned n = 1;
   while (n < static_cast<unsigned>(most) && (n + 1) * blocks <= wanted) {

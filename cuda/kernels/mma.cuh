@@ -18,7 +18,22 @@ __device__ inline unsigned prmt(unsigned a, unsigned b, unsigned selector) {
   return r;
 }
 
+/// Bits of a half that is exactly this.
+__host__ __device__ constexpr unsigned half_bits(float v) {
+  const unsigned sign = v < 0 ? 0x8000U : 0U;
+  if (v < 0) v = -v;
+  if (v == 0) return sign;
+  int exponent = 0;
+  for (; v >= 2; v /= 2) ++exponent;
+  for (; v < 1 && exponent > -14; v *= 2) --exponent;
+  const auto mantissa = static_cast<unsigned>(v * 1024);
+  return sign | (v < 1 ? mantissa : static_cast<unsigned>(exponent + 15) << 10 | (mantissa - 1024));
+}
+
 // Pairs of halves in 32 bits.
+__host__ __device__ constexpr unsigned pair_bits(float low, float high) {
+  return half_bits(low) | half_bits(high) << 16;
+}
 __device__ inline unsigned sub_halves(unsigned a, unsigned b) {
   unsigned r;
   asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
@@ -28,6 +43,17 @@ __device__ inline unsigned fma_halves(unsigned a, unsigned b, unsigned c) {
   unsigned r;
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
   return r;
+}
+__device__ inline unsigned mul_halves(unsigned a, unsigned b) {
+  unsigned r;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
+/// Each half of a pair twice.
+__device__ inline void spread_pair(unsigned pair, unsigned& first, unsigned& second) {
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; mov.b32 %0, {low, low}; mov.b32 %1, {high, high}; }"
+      : "=r"(first), "=r"(second)
+      : "r"(pair));
 }
 __device__ inline unsigned pair_of_halves(float low, float high) {
   unsigned r;

@@ -33,24 +33,37 @@ __device__ void each_choice(const RouteParams& p, int lane, Use use) {
   }
 }
 
-/// The tiles of the experts, in the order of those; `next`: what rows an expert has, then where its rows begin.
+/// The sum of the lanes up to this one.
+__device__ inline int sum_until(int v, int lane) {
+  for (int d = 1; d < 32; d *= 2) {
+    const int other = __shfl_up_sync(0xffffffffU, v, d);
+    if (lane >= d) v += other;
+  }
+  return v;
+}
+
+/// The tiles of the experts, in the order of those, and their runs; `next`: what rows an expert has, then where its
+/// rows begin.
 __device__ inline void place_tiles(const ExpertTiles& sorted, int experts, int lane, int* next) {
-  int tiles = 0;
+  int tiles = 0, runs = 0;
   for (int first = 0; first < experts; first += 32) {
     const int expert = first + lane, rows = expert < experts ? next[expert] : 0, mine = (rows + 7) / 8;
-    int until = mine;
-    for (int d = 1; d < 32; d *= 2) {
-      const int other = __shfl_up_sync(0xffffffffU, until, d);
-      if (lane >= d) until += other;
-    }
-    const int at = tiles + until - mine;
+    const int until = sum_until(mine, lane), at = tiles + until - mine;
     for (int i = 0; i < mine; ++i) sorted.tiles[at + i] = {expert, min(8, rows - 8 * i)};
     for (int i = rows; i < 8 * mine; ++i) sorted.rows[8 * at + i] = sorted.tokens[8 * at + i] = -1;
     if (expert < experts) next[expert] = 8 * at;
     tiles += __shfl_sync(0xffffffffU, until, 31);
+    if (sorted.runs == nullptr) continue;
+    const int own_runs = (mine + expert_run_tiles - 1) / expert_run_tiles, runs_until = sum_until(own_runs, lane);
+    for (int i = 0; i < own_runs; ++i) {
+      const int done = expert_run_tiles * i;
+      sorted.runs[runs + runs_until - own_runs + i] = {expert, at + done, min(expert_run_tiles, mine - done)};
+    }
+    runs += __shfl_sync(0xffffffffU, runs_until, 31);
   }
   for (int i = tiles + lane; i < sorted.count; i += 32) sorted.tiles[i] = {0, 0};
   for (int i = 8 * tiles + lane; i < 8 * sorted.count; i += 32) sorted.rows[i] = sorted.tokens[i] = -1;
+  for (int i = runs + lane; i < sorted.run_count; i += 32) sorted.runs[i] = {0, 0, 0};
 }
 
 /// By one warp. `next`: room for a number of each expert.

@@ -39,7 +39,7 @@ class ExpertsProblem {
   }
   double chosen_bytes() const { return chosen() * static_cast<double>(layout_.bytes); }
 
-  std::vector<float> run(bool shared, bool stand = false) const;
+  std::vector<float> run(bool shared, bool stand = false, bool runs = false) const;
 
   /// As Problem::error_of, of rows (token, choice).
   double error_of(const std::vector<float>& out) const {
@@ -73,6 +73,18 @@ class ExpertsProblem {
     REQUIRE(tiles_.size() <= most);
     tiles_.resize(most);
     tile_rows_.resize(8 * most, -1);
+    runs_.resize(static_cast<std::size_t>(cuda::expert_runs(static_cast<std::int64_t>(most), shape_.experts)));
+    std::size_t run = 0;
+    for (std::size_t n = 0; n < tiles_.size() && tiles_[n].rows > 0; ++n) {
+      cuda::ExpertRun& before = runs_[run == 0 ? 0 : run - 1];
+      const bool same = run > 0 && before.expert == tiles_[n].expert && before.tiles < cuda::expert_run_tiles;
+      if (same) {
+        ++before.tiles;
+      } else {
+        REQUIRE(run < runs_.size());
+        runs_[run++] = {tiles_[n].expert, static_cast<std::int32_t>(n), 1};
+      }
+    }
   }
 
   ExpertsShape shape_;
@@ -81,11 +93,13 @@ class ExpertsProblem {
   std::vector<std::byte> repacked_;
   std::vector<cuda::ExpertTile> tiles_;
   std::vector<std::int32_t> tile_rows_;
+  std::vector<cuda::ExpertRun> runs_;
 };
 
 /// Fragments of the tokens of all tiles, then the product. `shared`: blocks may share the rows of weights. `stand`:
-/// fragments of the tokens as they stand, which tiles find by their numbers.
-inline std::vector<float> ExpertsProblem::run(bool shared, bool stand) const {
+/// fragments of the tokens as they stand, which tiles find by their numbers. `runs`: with the tiles of an expert
+/// together, as for prompts.
+inline std::vector<float> ExpertsProblem::run(bool shared, bool stand, bool runs) const {
   std::vector<void*> held;
   const auto keep = [&held](auto* p) {
     held.push_back(p);
@@ -121,6 +135,10 @@ inline std::vector<float> ExpertsProblem::run(bool shared, bool stand) const {
   m.type = shape_.type;
   m.tiles = keep(to_device(tiles_));
   m.tile_rows = keep(to_device(tile_rows_));
+  if (runs) {
+    m.runs = keep(to_device(runs_));
+    m.run_count = static_cast<std::int32_t>(runs_.size());
+  }
   m.expert_bytes = layout_.bytes;
   if (stand) m.tile_tokens = tile_tokens;
   m.in_rows = f.rows;

@@ -33,7 +33,7 @@ TEST_CASE("the product is right, and the same in every mode") {
                            {type, 7, 96, 70},
                            {type, 9, 96, 16},
                            {type, 20, 576, 17},
-                           {type, 33, 160, 17}}) {
+                           {type, 70, 160, 40}}) {
       shapes.push_back({type, s.rows, rounded(type, s.columns_in), s.columns_out});
     }
   }
@@ -234,6 +234,54 @@ TEST_CASE("products of experts are right, and the same in every mode") {
       CHECK(p.error_of(first) < (type == WeightType::f16 || type == WeightType::bf16 ? 2e-5 : 1e-3));
       no_findings();
     }
+  }
+}
+
+TEST_CASE("products of experts of a prompt are right, and the same in every mode") {
+  for (const WeightType type : {WeightType::q4_k, WeightType::mxfp4, WeightType::q5_1, WeightType::bf16}) {
+    // Experts with more rows than a run has, and in the second case experts without any.
+    for (const ExpertsShape& s : {ExpertsShape{type, 75, 2, 2, 576, 40}, {type, 19, 2, 6, 96, 33}}) {
+      const bool shared = type != WeightType::mxfp4;
+      INFO(describe(type).name << " " << s.tokens << " tokens, " << s.used << " of " << s.experts);
+      const ExpertsProblem p({type, s.tokens, s.used, s.experts, rounded(type, s.columns_in), s.columns_out});
+      std::vector<float> first;
+      for (const Options& options : all_modes()) {
+        simulated_device().options = options;
+        const std::vector<float> out = p.run(shared, false, true);
+        if (first.empty()) first = out;
+        CHECK(out == first);
+      }
+      simulated_device().options = {};
+      CHECK(p.error_of(first) < (type == WeightType::bf16 ? 2e-5 : 1e-3));
+      no_findings();
+    }
+  }
+}
+
+TEST_CASE("MXFP4's largest scale is 2^127") {
+  constexpr int columns = 64, columns_out = 33;
+  for (const int rows : {1, 12, 20}) {
+    INFO(rows << " rows");
+    Problem p({WeightType::mxfp4, rows, columns, columns_out});
+    for (int j = 0; j < columns_out; ++j) {
+      // Levels of zero, in every second row but one of 1 or -1.
+      const auto n = static_cast<std::size_t>(j);
+      std::byte* block = p.file.data() + n * p.row_bytes;
+      std::fill_n(block, 17, std::byte{0});
+      block[0] = std::byte{255};
+      if (j % 2 == 0) block[1 + j % 16] = j % 4 == 0 ? std::byte{1} : std::byte{9};
+      quant::find(WeightType::mxfp4)->unpack_row(block, p.weights.data() + n * columns, columns);
+    }
+    // The largest of a row is elsewhere, so that sums stay within floats.
+    for (int r = 0; r < rows; ++r) {
+      float* in = p.in.data() + static_cast<std::ptrdiff_t>(r) * columns;
+      for (int k = 0; k < 32; ++k) in[k] = 0.01F * static_cast<float>(k + 1);
+      for (int k = 32; k < columns; ++k) in[k] = k == 40 ? 1.5F : 0.0F;
+    }
+    const Repacked w(p);
+    CHECK(p.error_of(run_quant(p, w)) < 1e-3);
+    CHECK(p.error_of(run_plain(p)) < 1e-5);
+    no_findings();
   }
 }
 

@@ -212,6 +212,8 @@ void add_decoder_cases(CaseList& list) {
   experts.window = 16;
   experts.activation = backend::Activation::swiglu_clip;
   add(list, "experts, sinks and biases f32", experts);
+  experts.type = WeightType::q8_0;
+  add(list, "experts, sinks and biases q8_0", experts);
   for (const WeightType type : all_weight_types()) {
     if (type == WeightType::f32) continue;
     Decoder d = plain;

@@ -80,8 +80,8 @@ def instructions_per_weight(name, function, loops):
 
 def instructions_per_tensor(name, function, loops):
     """In products of many rows: of a loop for each tensor instruction in it, its outer parts counted once; None for
-    others. Beyond about eight the issue of instructions takes longer than tensor cores do."""
-    if not name.startswith("matmul_batch_kernel"):
+    others."""
+    if not name.startswith(("matmul_batch_kernel", "matmul_prompt_kernel")):
         return None
     own = [at for loop in loops if disassembly.has_tensor(function, loop) for at in loop]
     tensor = sum(function["code"][at][1].startswith(TENSOR) for at in own)
@@ -92,6 +92,12 @@ def most_per_weight(name):
     if MIXED_KERNEL.match(name):  # of the format that takes more
         return 3.0
     return 2.0 if "FourBits<8>, HalfScales" in name or "EightBits" in name else 3.0
+
+
+def most_per_tensor(name):
+    """A tensor instruction takes a quarter of a multiprocessor 8.7 clocks on an H200, 8.9 on an A100; outer parts, which are
+    counted as if they came as often as inner ones, make numbers too large. Up to sixteen rows memory takes longer."""
+    return 8.7 if name.startswith("matmul_prompt_kernel") else float("inf")
 
 
 def look_at(name, function):
@@ -112,9 +118,12 @@ def look_at(name, function):
     per_weight = instructions_per_weight(name, function, loops)
     if per_weight is not None and not 0 < per_weight <= most_per_weight(name):
         problems.append(f"{per_weight} lane instructions for each weight, the bound is {most_per_weight(name)}")
+    per_tensor = instructions_per_tensor(name, function, loops)
+    if per_tensor is not None and per_tensor > most_per_tensor(name):
+        problems.append(f"{per_tensor} instructions for each tensor instruction, the bound is {most_per_tensor(name)}")
     return problems, {"wide_loads": wide_share(function, loops) if matrix else None,
                       "lane_instructions_per_weight": per_weight,
-                      "instructions_per_tensor_instruction": instructions_per_tensor(name, function, loops)}
+                      "instructions_per_tensor_instruction": per_tensor}
 
 
 def absent(found, table):
@@ -165,6 +174,9 @@ def self_test():
     problems, numbers = look_at("matmul_x_kernel", function)
     assert problems == [] and numbers["wide_loads"] == 0.8 and numbers["lane_instructions_per_weight"] is None
     assert look_at("matmul_batch_kernel<F>", function)[1]["instructions_per_tensor_instruction"] == 4
+    many = loop.replace("        /*0020*/", "        /*0020*/                   FFMA R1, R2, R3, R1 ;\n" * 5 + "        /*0020*/")
+    assert look_at("matmul_prompt_kernel<F>", disassembly.read_functions(many)["matmul_x_kernel"])[0] == [
+        "9.0 instructions for each tensor instruction, the bound is 8.7"]
     bad = loop.replace("LDG.E R5, [R2.64]", "I2F.U32.RP R5, R2").replace("HMMA.16816.F32 R8, R4, R2, R8", "STL [R1], R4")
     problems = look_at("matmul_x_kernel", disassembly.read_functions(bad)["matmul_x_kernel"])[0]
     assert problems == ["local memory is used", "no tensor instructions", "1 integer divisions in loops"], problems
