@@ -55,8 +55,9 @@ class LLMINFER_API Session {
   Result<Session> fork() const;
 
   /// Writes the history and what is computed of it, so that restore() goes on without computing it again: the same
-  /// tokens come out, on the CPU the same bits. The options of a generation are not part of it. Errors: unavailable
-  /// when the stream fails, invalid_argument while a Generator is at work.
+  /// tokens come out, on the CPU the same bits. The options of a generation are not part of it. What is to be restored
+  /// on other machines wants types of keys and values that LoadOptions name: the automatic ones differ by processor.
+  /// Errors: unavailable when the stream fails, invalid_argument while a Generator is at work.
   Result<void> save(std::ostream& out) const;
   /// The session that save() wrote, in any process. `model` must be of the same file, on a device with the same page
   /// layout, with the same types of keys and values: else mismatch, naming the field. What is wrong with the bytes:

@@ -108,10 +108,10 @@ CostModel::CostModel(const Ceilings& ceilings, int threads) {
     cache_ = std::max(memory_, c.read.best);
     cache_bytes_ = c.bytes;
   }
-  f32_ = std::max(1.0, at->f32.best);
+  f32_ = std::max(1.0, at->f32.best > 0 ? at->f32.best : at->bf16.best);
   quantized_ = at->int8.best > 0 ? at->int8.best : f32_;
-  half_ = at->bf16.best > 0 ? at->bf16.best : f32_;
-  attention_ = f32_;
+  half_ = attention_ = f32_;
+  attention_bf16_ = at->bf16.best > 0 ? at->bf16.best : f32_;
   op_overhead_ = ceilings.op_overhead_s;
   step_overhead_ = ceilings.step_overhead_s;
   sample_ = ceilings.sample_s;
@@ -125,7 +125,7 @@ CostModel::CostModel(const DeviceDescription& d) {
   described_ = true;
   quantized_ = d.rate(d.quantized).value;
   half_ = d.rate(d.half).value;
-  attention_ = d.rate(d.attention).value;
+  attention_ = attention_bf16_ = d.rate(d.attention).value;
   f32_ = d.f32.value;
   memory_share_ = d.bandwidth_share.value;
   compute_share_ = d.compute_share.value;
@@ -134,8 +134,11 @@ CostModel::CostModel(const DeviceDescription& d) {
   calibrated_ = true;
 }
 
-double CostModel::compute_rate(const backend::Graph& graph, const backend::Op& op) const noexcept {
-  if (std::holds_alternative<backend::PagedAttention>(op)) return attention_;
+double CostModel::compute_rate(const backend::Graph& graph, const backend::Op& op,
+                               backend::KvFormat kv) const noexcept {
+  if (std::holds_alternative<backend::PagedAttention>(op)) {
+    return kv.k == KvType::bf16 && kv.v == KvType::bf16 ? attention_bf16_ : attention_;
+  }
   if (family_of(op) != KernelFamily::matmul) return f32_;
   const WeightType type = weight_type_of(graph, op);
   return type == WeightType::f32 ? f32_ : is_half(type) ? half_ : quantized_;
@@ -155,7 +158,7 @@ bool CostModel::resident(const backend::Graph& graph, const graph::BatchShape& b
   return bytes <= cache_bytes_ / 4 * 3;
 }
 
-RoofTime CostModel::roof(const backend::Graph& graph, std::size_t op, const graph::OpCost& cost,
+RoofTime CostModel::roof(const backend::Graph& graph, std::size_t op, const graph::OpCost& cost, backend::KvFormat kv,
                          bool resident) const noexcept {
   const double far = static_cast<double>(cost.weight_bytes + cost.kv_read_bytes);
   const double near = static_cast<double>(cost.activation_bytes + cost.kv_write_bytes);
@@ -163,7 +166,7 @@ RoofTime CostModel::roof(const backend::Graph& graph, std::size_t op, const grap
   // The rate of a described device's cache is not known: what fits costs nothing.
   const bool free = described_ && near <= static_cast<double>(cache_bytes_);
   out.memory_s = far / (resident ? cache_ : memory_) + (free ? 0 : near / cache_);
-  out.compute_s = static_cast<double>(cost.flops) / compute_rate(graph, graph.ops[op]);
+  out.compute_s = static_cast<double>(cost.flops) / compute_rate(graph, graph.ops[op], kv);
   return out;
 }
 
@@ -227,7 +230,7 @@ double CostModel::unevenness(const backend::Graph& graph, const backend::Op& op,
 double CostModel::seconds(const backend::Graph& graph, std::size_t index, const graph::OpCost& cost,
                           const graph::BatchShape& batch, bool resident, ShareCache* cache) const {
   const backend::Op& op = graph.ops[index];
-  const RoofTime time = roof(graph, index, cost, resident);
+  const RoofTime time = roof(graph, index, cost, batch.kv, resident);
   if (time.seconds() <= 0) return 0;
   if (efficiencies_.empty()) {
     return op_overhead_ + std::max(time.memory_s / memory_share_, time.compute_s / compute_share_);

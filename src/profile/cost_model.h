@@ -60,8 +60,9 @@ class CostModel {
   double memory_rate() const noexcept { return memory_; }
   double cache_rate() const noexcept { return cache_; }
   std::uint64_t cache_bytes() const noexcept { return cache_bytes_; }
-  /// Operations per second at best for an op of the graph.
-  double compute_rate(const backend::Graph& graph, const backend::Op& op) const noexcept;
+  /// Operations per second at best for an op of the graph. A device with float multiply-adds unpacks halves for them;
+  /// its bf16 products, if it has any, are those of attention over a bf16 cache. One without multiplies all by these.
+  double compute_rate(const backend::Graph& graph, const backend::Op& op, backend::KvFormat kv) const noexcept;
   double quantized_rate() const noexcept { return quantized_; }
   double f32_rate() const noexcept { return f32_; }
   /// Whether efficiencies come from a calibration or a description, not from a guess.
@@ -69,7 +70,8 @@ class CostModel {
 
   /// `resident`: weights and cache of the whole model fit into the last cache.
   bool resident(const backend::Graph& graph, const graph::BatchShape& batch) const;
-  RoofTime roof(const backend::Graph& graph, std::size_t op, const graph::OpCost& cost, bool resident) const noexcept;
+  RoofTime roof(const backend::Graph& graph, std::size_t op, const graph::OpCost& cost, backend::KvFormat kv,
+                bool resident) const noexcept;
 
   /// What the op will take. Includes its share of what every op costs however small it is. `cache`: of this step.
   double seconds(const backend::Graph& graph, std::size_t op, const graph::OpCost& cost, const graph::BatchShape& batch,
@@ -97,7 +99,7 @@ class CostModel {
   double memory_ = 1, cache_ = 1;
   int threads_ = 1;
   std::uint64_t cache_bytes_ = 0;
-  double quantized_ = 1, half_ = 1, attention_ = 1, f32_ = 1;
+  double quantized_ = 1, half_ = 1, attention_ = 1, attention_bf16_ = 1, f32_ = 1;
   double memory_share_ = 0.85, compute_share_ = 0.5;  // where nothing was measured
   double op_overhead_ = 0, group_overhead_ = 0, step_overhead_ = 0, sample_ = 0;
   bool calibrated_ = false;

@@ -17,7 +17,7 @@ class StepCosts {
     resident_ = model.resident(graph, batch);
     for (std::size_t i = 0; i < costs_.size(); ++i) {
       costs_[i] = graph::cost_of(graph, i, batch);
-      roofs_[i] = model.roof(graph, i, costs_[i], resident_);
+      roofs_[i] = model.roof(graph, i, costs_[i], batch.kv, resident_);
     }
   }
 

@@ -18,7 +18,7 @@ StepForecast forecast_step(const CostModel& model, const backend::Graph& graph, 
   ShareCache shares;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const graph::OpCost cost = graph::cost_of(graph, i, batch);
-    const RoofTime roof = model.roof(graph, i, cost, resident);
+    const RoofTime roof = model.roof(graph, i, cost, batch.kv, resident);
     if (roof.seconds() <= 0) continue;
     const double seconds = std::max(0.0, model.seconds(graph, i, cost, batch, resident, &shares) - model.op_overhead());
     out.overhead_s += model.op_overhead();

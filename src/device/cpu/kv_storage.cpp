@@ -19,7 +19,8 @@ std::int64_t product(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 PageShape page_shape(const backend::StateGroup& group, backend::KvFormat format) {
-  if (format.k == KvType::automatic || format.v == KvType::automatic) {
+  const auto stored = [](KvType type) { return type > KvType::automatic && type <= KvType::q4_0; };
+  if (!stored(format.k) || !stored(format.v)) {
     core::fail(ErrorCode::unsupported_type, "KV cache: keys as {} and values as {} cannot be stored",
                to_string(format.k), to_string(format.v));
   }

@@ -33,7 +33,7 @@ namespace neon {
 void add_peak_loops(PeakLoops& loops) noexcept;
 void add_dot_peak_loops(PeakLoops& loops) noexcept;  ///< 8-bit products, where there are such instructions
 }  // namespace neon
-namespace avx512 {  // as avxvnni
+namespace avx512 {  // as avxvnni, and floats
 void add_peak_loops(PeakLoops& loops) noexcept;
 void add_bf16_peak_loop(PeakLoops& loops) noexcept;
 }  // namespace avx512

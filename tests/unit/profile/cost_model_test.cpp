@@ -69,8 +69,33 @@ TEST_CASE("weights come from memory, or from the cache where all of them fit") {
   CHECK_FALSE(model.resident(*graph, batch));
   graph::OpCost cost;
   cost.weight_bytes = 28'000'000;
-  CHECK(model.roof(*graph, 0, cost, false).memory_s == Approx(1e-3));
-  CHECK(model.roof(*graph, 0, cost, true).memory_s == Approx(0.4e-3));
+  CHECK(model.roof(*graph, 0, cost, {}, false).memory_s == Approx(1e-3));
+  CHECK(model.roof(*graph, 0, cost, {}, true).memory_s == Approx(0.4e-3));
+}
+
+TEST_CASE("bf16 products are those of attention over a bf16 cache, and of all where a device has no others") {
+  const auto graph = profile::synthetic_decoder({}, {WeightType::f16});
+  const auto rate_of = [&](const CostModel& model, bool attention, KvType kv) {
+    for (const backend::Op& op : graph->ops) {
+      const bool found =
+          attention ? std::holds_alternative<backend::PagedAttention>(op) : std::holds_alternative<backend::MatMul>(op);
+      if (found) return model.compute_rate(*graph, op, {kv, kv});
+    }
+    return 0.0;
+  };
+  Ceilings ceilings = tests::made_ceilings();
+  for (ThreadCeilings& at : ceilings.at) {
+    at.f32.best = 100e9;
+    at.bf16.best = 300e9;
+  }
+  const CostModel both(ceilings);
+  CHECK(rate_of(both, true, KvType::bf16) == 300e9);
+  CHECK(rate_of(both, true, KvType::f16) == 100e9);
+  CHECK(rate_of(both, false, KvType::bf16) == 100e9);
+  for (ThreadCeilings& at : ceilings.at) at.f32.best = 0;
+  const CostModel one(ceilings);
+  CHECK(rate_of(one, true, KvType::f16) == 300e9);
+  CHECK(rate_of(one, false, KvType::f16) == 300e9);
 }
 
 TEST_CASE("a larger batch takes longer and gives more tokens, up to the knee") {
