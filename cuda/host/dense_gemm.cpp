@@ -24,35 +24,29 @@ constexpr int type_of(WeightType type) noexcept {
 
 std::vector<std::string> cublas_names() { return {"libcublas.so.13", "libcublas.so.12"}; }
 
-/// The first of the names that opens, with all functions. What is wrong, or empty.
-std::string DenseGemm::load() {
-  std::string wrong;
-  for (const std::string& name : names_) {
-    // What the library leaves behind (threads, handlers at exit) must not lose its code.
-    void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (library == nullptr) {
-      const char* why = dlerror();
-      wrong += fmt::format("{}{}", wrong.empty() ? "" : ", ", why != nullptr ? why : name.c_str());
-      continue;
-    }
-    const char* missing = nullptr;
-    const auto find = [&](auto& function, const char* symbol) {
-      void* address = dlsym(library, symbol);
-      if (address == nullptr) missing = symbol;
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
-    };
-    find(functions_.create, "cublasCreate_v2");
-    find(functions_.destroy, "cublasDestroy_v2");
-    find(functions_.get_version, "cublasGetVersion_v2");
-    find(functions_.set_stream, "cublasSetStream_v2");
-    find(functions_.set_workspace, "cublasSetWorkspace_v2");
-    find(functions_.set_math_mode, "cublasSetMathMode");
-    find(functions_.gemm, "cublasGemmEx");
-    dlclose(library);  // one reference less; RTLD_NODELETE keeps it
-    if (missing == nullptr) return {};
-    wrong += fmt::format("{}{} has no {}", wrong.empty() ? "" : ", ", name, missing);
+/// Finds all functions of a library. What is wrong, or empty.
+std::string DenseGemm::load(const std::string& name) {
+  // What the library leaves behind (threads, handlers at exit) must not lose its code.
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return why != nullptr ? why : name;
   }
-  return wrong;
+  const char* missing = nullptr;
+  const auto find = [&](auto& function, const char* symbol) {
+    void* address = dlsym(library, symbol);
+    if (address == nullptr) missing = symbol;
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+  };
+  find(functions_.create, "cublasCreate_v2");
+  find(functions_.destroy, "cublasDestroy_v2");
+  find(functions_.get_version, "cublasGetVersion_v2");
+  find(functions_.set_stream, "cublasSetStream_v2");
+  find(functions_.set_workspace, "cublasSetWorkspace_v2");
+  find(functions_.set_math_mode, "cublasSetMathMode");
+  find(functions_.gemm, "cublasGemmEx");
+  dlclose(library);  // one reference less; RTLD_NODELETE keeps it
+  return missing == nullptr ? std::string() : fmt::format("{} has no {}", name, missing);
 }
 
 /// A handle on the stream. What is wrong, or empty.
@@ -76,14 +70,30 @@ std::string DenseGemm::start(cudaStream_t stream) {
 void DenseGemm::open(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   if (state_.load() != State::untried || names_.empty()) return;
-  std::string wrong = load();
-  if (wrong.empty()) wrong = start(stream);
-  if (!wrong.empty()) note_ = "no cuBLAS: " + wrong;
-  state_.store(wrong.empty() ? State::ready : State::absent, std::memory_order_release);
+  std::string all;
+  for (const std::string& name : names_) {
+    release();
+    std::string wrong = load(name);
+    if (wrong.empty()) wrong = start(stream);
+    if (wrong.empty()) return state_.store(State::ready, std::memory_order_release);
+    all += (all.empty() ? "" : ", ") + wrong;
+  }
+  release();
+  note_ = "no cuBLAS: " + all;
+  state_.store(State::absent, std::memory_order_release);
+}
+
+void DenseGemm::release() noexcept {
+  if (handle_ != nullptr) static_cast<void>(functions_.destroy(handle_));
+  handle_ = nullptr;
 }
 
 void DenseGemm::close() noexcept {
-  if (handle_ != nullptr) static_cast<void>(functions_.destroy(handle_));
+  release();
+  state_.store(State::absent);
+}
+
+void DenseGemm::forget() noexcept {
   handle_ = nullptr;
   state_.store(State::absent);
 }

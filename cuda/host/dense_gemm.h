@@ -47,6 +47,8 @@ class DenseGemm {
   void open(cudaStream_t stream);
   /// Destroys the handle; the device must be current, and nothing at work.
   void close() noexcept;
+  /// Drops the handle as it is, when the device and the library's state have ended before.
+  void forget() noexcept;
 
   /// Whether run() would try.
   bool ready() const noexcept { return state_.load(std::memory_order_acquire) == State::ready; }
@@ -71,7 +73,8 @@ class DenseGemm {
     int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*,
                 void*, int, int, int, int) = nullptr;
   };
-  std::string load();
+  std::string load(const std::string& name);
+  void release() noexcept;
   std::string start(cudaStream_t stream);
 
   std::vector<std::string> names_;

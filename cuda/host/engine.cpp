@@ -27,8 +27,12 @@ Engine::Engine(int index, std::vector<std::string> cublas) : gemm(std::move(cubl
 }
 
 Engine::~Engine() {
-  static_cast<void>(enter());
-  gemm.close();
+  // While the process ends, the driver may have gone before; then so has the library's state.
+  if (enter() == cudaSuccess) {
+    gemm.close();
+  } else {
+    gemm.forget();
+  }
   if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
 }
 

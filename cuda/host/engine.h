@@ -33,7 +33,9 @@ class Engine {
   std::uint64_t total_memory() const noexcept { return total_memory_; }
   int multiprocessors() const noexcept { return multiprocessors_; }
 
-  std::mutex turn{};                     ///< steps of one device take turns
+  /// Held by who puts work on the stream or waits for it: while a step is recorded, whatever another thread puts there
+  /// would become part of the recording instead of being done.
+  std::mutex turn{};
   std::atomic<std::uint64_t> bytes{0};   ///< device and pinned memory held now
   std::atomic<std::uint64_t> caches{0};  ///< made so far
   DenseGemm gemm;                        ///< on the stream; used by who has the turn

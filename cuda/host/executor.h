@@ -84,10 +84,10 @@ class Executor {
   bool is(const std::vector<bool>& fusion, std::int32_t ahead = 0) const noexcept {
     return fusion[static_cast<std::size_t>(index_ + ahead)];
   }
-  /// So many ops from this one on, if all are of its group.
-  std::int32_t ops(const std::vector<std::int32_t>& fusion) const noexcept {
+  /// So many ops, which begin `from` behind this one, if all are of its group.
+  std::int32_t ops(const std::vector<std::int32_t>& fusion, std::int32_t from = 0) const noexcept {
     const std::int32_t n = fusion[static_cast<std::size_t>(index_)];
-    return index_ + n <= end_ ? n : 0;
+    return index_ + from + n <= end_ ? n : 0;
   }
   const Fusions& fusions() const noexcept { return program_.fusions(); }
   /// Whether the launch that makes a value may make its fragments too.

@@ -36,6 +36,7 @@ CudaKvStorage::CudaKvStorage(std::shared_ptr<Engine> engine, std::shared_ptr<con
     core::fail(ErrorCode::invalid_argument, "pages: {} counts for {} state groups", pages.size(),
                graph_->states.size());
   }
+  const std::lock_guard<std::mutex> turn(engine_->turn);
   for (std::size_t g = 0; g < pages.size(); ++g) {
     if (pages[g] < 0) core::fail(ErrorCode::invalid_argument, "pages: {} of group {}", pages[g], g);
     page_bytes_.push_back(kv_page_bytes(graph_->states[g], format));
@@ -79,10 +80,14 @@ std::uint64_t CudaKvStorage::page_bytes(std::int32_t group) const noexcept {
 
 backend::Status CudaKvStorage::copy(void* to, const void* from, std::uint64_t bytes,
                                     cudaMemcpyKind kind) const noexcept {
-  if (const cudaError_t e = engine_->enter(); e != cudaSuccess) return status_of(e);
-  if (const cudaError_t e = cudaMemcpyAsync(to, from, bytes, kind, engine_->stream()); e != cudaSuccess)
-    return status_of(e);
-  return status_of(cudaStreamSynchronize(engine_->stream()));
+  try {
+    const std::lock_guard<std::mutex> turn(engine_->turn);
+    if (const cudaError_t e = engine_->enter(); e != cudaSuccess) return status_of(e);
+    const cudaError_t e = cudaMemcpyAsync(to, from, bytes, kind, engine_->stream());
+    return status_of(e != cudaSuccess ? e : cudaStreamSynchronize(engine_->stream()));
+  } catch (...) {  // a mutex that cannot be locked
+    return {ErrorCode::device_lost, "a copy of a page failed"};
+  }
 }
 
 backend::Status CudaKvStorage::copy_page(std::int32_t group, std::int32_t from, std::int32_t to) noexcept {

@@ -168,6 +168,7 @@ CudaProgram::CudaProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const b
   arena_ = load_weights(*graph_, weights_, reader, options, engine_);
   upload_tables();
   if (wants_gemm(*graph_, limits_)) {
+    const std::lock_guard<std::mutex> turn(engine_->turn);
     check(engine_->enter(), "cudaSetDevice");
     engine_->gemm.open(engine_->stream());
   }
@@ -181,6 +182,7 @@ void CudaProgram::upload_tables() {
   }
   tables_ = Memory(engine_, Memory::Kind::device, 4 * all.size());
   if (all.empty()) return;
+  const std::lock_guard<std::mutex> turn(engine_->turn);
   check(cudaMemcpyAsync(tables_.data(), all.data(), 4 * all.size(), cudaMemcpyHostToDevice, engine_->stream()),
         "copying RoPE tables");
   check(cudaStreamSynchronize(engine_->stream()), "copying RoPE tables");
@@ -190,6 +192,7 @@ Result<std::unique_ptr<backend::Workspace>> CudaProgram::workspace() const {
   return core::guard("workspace", [&]() -> std::unique_ptr<backend::Workspace> {
     auto space = std::make_unique<CudaWorkspace>(this, engine_, plan_);
     if (plan_.bytes > plan_.counters) {
+      const std::lock_guard<std::mutex> turn(engine_->turn);
       check(cudaMemsetAsync(space->memory.data() + plan_.counters, 0, plan_.bytes - plan_.counters, engine_->stream()),
             "clearing counters");
     }

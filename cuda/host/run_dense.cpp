@@ -15,8 +15,8 @@ bool wants_gemm(const backend::Graph& graph, const backend::Limits& limits) noex
   });
 }
 
-/// cuBLAS, for prompts. Steps in which each sequence has one token are left to our kernels, whose bits do not depend on
-/// how many rows fill the step up. False: not done.
+/// cuBLAS, for prompts. Steps in which each sequence has one token are left to our kernels, in which a row's bits do not
+/// depend on what the others of its bucket are. False: not done.
 bool Executor::product_by_gemm(const backend::MatMul& op) noexcept {
   DenseGemm& gemm = program_.engine().gemm;
   if (shape_.single || rows(op.in) <= matmul_f32_few || !gemm.ready()) return false;

@@ -53,7 +53,7 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
     add_in(op, *add, p);
   } else if (norm != nullptr && normed != nullptr && is(fusions().adds_normed)) {
     behind = add_normed(*norm, *normed, p);
-  } else if (ops(fusions().slices) > 0) {
+  } else if (ops(fusions().slices, 1) > 0) {
     split(op, p);
   } else if (gate != nullptr && is(fusions().gates_next)) {
     gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
@@ -98,7 +98,7 @@ void Executor::split(const backend::MatMul& op, MatMulQuantParams& p) noexcept {
   const backend::Weight& w = weight(op.weight);
   const std::int64_t group_bytes = fragment_layout(w.type, w.rows, w.columns).group_bytes;
   const MatMulTarget all = p.targets[0];
-  p.count = ops(fusions().slices);
+  p.count = ops(fusions().slices, 1);
   for (std::int32_t n = 0; n < p.count; ++n) {
     const auto* slice = later<backend::Slice>(n + 1);
     MatMulTarget& t = p.targets[n];

@@ -34,6 +34,7 @@ StepShape shape_of(const backend::StepBatch& batch, const backend::StepOutputs& 
   }
   s.tokens = bucket(s.tokens, limits.tokens);
   s.outputs = bucket(s.outputs, limits.outputs);
+  if (s.all_rows) s.outputs = std::min(s.outputs, s.tokens);  // they are the tokens' own rows
   s.longest = bucket(std::max(s.longest, attention_least_keys), std::max(s.longest, context));
   return s;
 }

@@ -44,8 +44,8 @@ constexpr std::uint64_t piece = std::uint64_t{4} << 20;
 class Loader {
  public:
   Loader(const backend::Graph& graph, const backend::WeightReader& reader, const backend::CompileOptions& options,
-         const Memory& arena, cudaStream_t stream)
-      : graph_(graph), reader_(reader), options_(options), arena_(arena), stream_(stream) {}
+         const Memory& arena, Engine& engine)
+      : graph_(graph), reader_(reader), options_(options), arena_(arena), engine_(engine) {}
 
   void load(backend::WeightId id, const PlacedWeight& w) {
     if (w.form == WeightForm::file) copy(id, w.offset, w.row_bytes);
@@ -62,8 +62,10 @@ class Loader {
     if (!done) throw Exception(done.error());
   }
   void upload(std::uint64_t offset, const void* from, std::uint64_t bytes) {
+    const std::lock_guard<std::mutex> turn(engine_.turn);
     // From memory that is not pinned: it may be used again when the call returns.
-    check(cudaMemcpyAsync(arena_.data() + offset, from, bytes, cudaMemcpyHostToDevice, stream_), "copying weights");
+    check(cudaMemcpyAsync(arena_.data() + offset, from, bytes, cudaMemcpyHostToDevice, engine_.stream()),
+          "copying weights");
   }
 
   void copy(backend::WeightId id, std::uint64_t offset, std::uint64_t row_bytes) {
@@ -97,7 +99,7 @@ class Loader {
   const backend::WeightReader& reader_;
   const backend::CompileOptions& options_;
   const Memory& arena_;
-  cudaStream_t stream_;
+  Engine& engine_;
   std::vector<std::byte> rows_, groups_;
 };
 
@@ -136,11 +138,12 @@ WeightPlan plan_weights(const backend::Graph& graph) {
 Memory load_weights(const backend::Graph& graph, const WeightPlan& plan, const backend::WeightReader& reader,
                     const backend::CompileOptions& options, const std::shared_ptr<Engine>& engine) {
   Memory arena(engine, Memory::Kind::device, plan.bytes);
-  Loader loader(graph, reader, options, arena, engine->stream());
+  Loader loader(graph, reader, options, arena, *engine);
   for (std::size_t id = 0; id < plan.weights.size(); ++id) {
     loader.load(static_cast<backend::WeightId>(id), plan.weights[id]);
     if (options.progress) options.progress(static_cast<double>(id + 1) / static_cast<double>(plan.weights.size()));
   }
+  const std::lock_guard<std::mutex> turn(engine->turn);
   check(cudaStreamSynchronize(engine->stream()), "copying weights");
   return arena;
 }

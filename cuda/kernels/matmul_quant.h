@@ -89,12 +89,15 @@ inline unsigned row_blocks_of(const MatMulQuantParams& p, int rows) {
 /// Among how many blocks to share the columns of the same rows of weights: as many as make `each` blocks for each of
 /// 128 multiprocessors, but with less than `most` of them could have work for all its warps; and from 64 blocks on only
 /// as many as leave sums, written and read, of a fifth of the weights' bytes: that is traffic of the second cache,
-/// whose rate is not much more than that of memory. Does not depend on the GPU, so that results do not.
+/// whose rate is not much more than that of memory. Does not depend on the GPU, so that results do not, nor on whether
+/// rows fill a step of recorded launches up to the next power of two.
 inline unsigned splits_of(const MatMulQuantParams& p, unsigned blocks, int most, unsigned each = 1) {
   if (p.partials == nullptr || blocks > matmul_counters / 2) return 1;
   const WeightTypeInfo& type = describe(p.type);
   const std::int64_t row_bytes = 64 * std::int64_t{p.chunks} * type.block_bytes / type.block_size;
-  const std::int64_t rows = p.runs != nullptr ? 8 * expert_run_tiles : p.tiles != nullptr && p.rows > 8 ? 8 : p.rows;
+  // Of the rows that an expert has together; else of those that a step of this size is filled up to.
+  std::int64_t rows = p.runs != nullptr ? 8 * expert_run_tiles : 1;
+  while (rows < p.rows && (p.tiles == nullptr || rows < 8)) rows *= 2;
   const unsigned wanted = each > 1 ? matmul_counters : matmul_counters / 2;
   unsigned n = 1;
   while (n < static_cast<unsigned>(most) && (n + 1) * blocks <= wanted) {

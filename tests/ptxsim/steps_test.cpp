@@ -1,5 +1,11 @@
 // Steps of a whole decoder on the CUDA device: those that are recorded and replayed give the bits of those whose
 // launches are made one by one, and cost the host few calls.
+#include <atomic>
+#include <bit>
+#include <thread>
+
+#include "host/step_shape.h"
+#include "kernels/matmul_quant.h"
 #include "steps_run.h"
 
 namespace ptxsim::tests {
@@ -191,6 +197,77 @@ TEST_CASE("a recorded step is not replayed on another cache") {
   Watch watch;
   for (int i = 0; i < 3; ++i) CHECK(second.step(2, 1, nullptr) == again.step(2, 1, &watch));
   no_findings();
+}
+
+TEST_CASE("what other threads put on the stream is done, while steps are recorded") {
+  const Device d;
+  std::vector<std::vector<float>> expected;
+  const auto steps = [&](const auto& take) {
+    Run run(*d.program);
+    take(run.step(sequences, 2, nullptr));
+    for (const std::int32_t bucket : {1, 2, 4}) {
+      for (int i = 0; i < 2; ++i) take(run.step(bucket, 1, nullptr));  // the second time records
+    }
+  };
+  steps([&](std::vector<float> out) { expected.push_back(std::move(out)); });
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0}, rounds{0};
+  std::thread other([&] {
+    for (; !stop; ++rounds) {
+      const auto space = d.program->workspace();
+      const auto kv = d.program->make_kv({KvType::f16, KvType::f16}, std::vector<std::int32_t>{2});
+      if (!space.has_value() || !kv.has_value()) {
+        ++wrong;
+        continue;
+      }
+      std::vector<std::byte> page(kv.value()->page_bytes(0), std::byte{0x5a}), back(page.size());
+      const bool done = kv.value()->write_page(0, 0, page).ok() && kv.value()->copy_page(0, 0, 1).ok() &&
+                        kv.value()->read_page(0, 1, back).ok();
+      if (!done || back != page) ++wrong;
+    }
+  });
+  for (int i = 0; i < 3; ++i) {
+    std::size_t at = 0;
+    steps([&](const std::vector<float>& out) { CHECK(out == expected[at++]); });
+  }
+  stop = true;
+  other.join();
+  CHECK(rounds > 0);
+  CHECK(wrong == 0);
+  no_findings();
+}
+
+TEST_CASE("rows that stand for the tokens' own are no more than these") {
+  const std::vector<Token> tokens(5);
+  const std::vector<std::int32_t> positions(5), rows = {0, 1, 2, 3, 4};
+  std::vector<backend::SequenceRange> ranges;
+  for (std::int32_t i = 0; i < 5; ++i) ranges.push_back({i, 1, 0, 0});
+  const backend::StepBatch batch{tokens, positions, ranges, {}, rows};
+  const llminfer::cuda::StepShape shape = llminfer::cuda::shape_of(batch, {}, {6, 9, 9}, 64, false);
+  CHECK(shape.all_rows);
+  CHECK(shape.tokens == 6);
+  CHECK(shape.outputs == 6);
+}
+
+TEST_CASE("as many blocks share columns for a bucket's rows as for fewer") {
+  for (const WeightType type : {WeightType::q2_k, WeightType::q4_0, WeightType::q4_k, WeightType::q8_0}) {
+    for (const unsigned blocks : {2U, 8U, 16U, 32U}) {
+      for (const std::int32_t columns : {2048, 4096, 14336}) {
+        for (std::int32_t rows = 1; rows <= 16; ++rows) {
+          INFO(describe(type).name << ", " << columns << " columns, " << rows << " rows");
+          float room = 0;
+          llminfer::cuda::MatMulQuantParams p;
+          p.partials = &room;
+          p.type = type;
+          p.chunks = columns / 64;
+          p.rows = rows;
+          const unsigned exact = llminfer::cuda::splits_of(p, blocks, 16);
+          p.rows = static_cast<std::int32_t>(std::bit_ceil(static_cast<unsigned>(rows)));
+          CHECK(llminfer::cuda::splits_of(p, blocks, 16) == exact);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace ptxsim::tests
