@@ -224,7 +224,7 @@ static inline __m256i q6_sum(const std::byte* lines, int g, int half, const std:
 }
 
 static void gemv_q6_k(const PackedShape& s, const std::byte* panel, const QuantColumn& c) {
-  const Reading<52, 32> reading(s, panel, c.next);
+  const Reading reading(s, panel, c.next);
   const std::byte* small = panel + s.small_plane;
   __m256 y0 = _mm256_setzero_ps(), y1 = y0;
   for (std::int64_t b = 0; b < s.blocks; ++b) {

@@ -1,7 +1,9 @@
 // What the matmul kernels share: broadcasts, sums kept in registers, results in memory, prefetching. Included inside a
 // target region and namespace llminfer::cpu::avx2, after <immintrin.h>.
 
-#define LLMINFER_INLINE static inline __attribute__((always_inline))
+#include "device/cpu/kernels/dword.inc"
+//
+#include "device/cpu/kernels/prefetch.inc"
 
 /// gcc spills the int16 accumulators unless each is pinned.
 LLMINFER_INLINE __m256i pin(__m256i x) {
@@ -39,12 +41,4 @@ LLMINFER_INLINE void write(const Results& r, const QuantColumn* columns, int cou
 /// y += sum * (d * dx)
 LLMINFER_INLINE void scale_add(float* y, __m256i sum, __m256 d, __m256 dx) {
   _mm256_store_ps(y, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_mul_ps(d, dx), _mm256_load_ps(y)));
-}
-
-/// The lines that go with one block. Into the L2 cache: L1 is full of what is being multiplied. No loop and no branch:
-/// they cost the loop around them 8 % of its time.
-LLMINFER_INLINE void prefetch(const std::byte* p, std::int64_t stride) {
-  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
-  _mm_prefetch(reinterpret_cast<const char*>(p + stride), _MM_HINT_T1);
-  _mm_prefetch(reinterpret_cast<const char*>(p + 2 * stride), _MM_HINT_T1);
 }

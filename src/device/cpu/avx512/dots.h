@@ -2,6 +2,8 @@
 // after it.
 #include "device/cpu/kernels/dword.inc"
 //
+#include "device/cpu/kernels/prefetch.inc"
+//
 #include "device/cpu/kernels/dot_lines.inc"
 
 constexpr int packed_columns = 8;  // with a broadcast, levels and constants 24 registers of 32
@@ -15,8 +17,3 @@ static inline I add_i(I a, I b) { return _mm512_add_epi32(a, b); }
 static inline I mul_i(I a, I b) { return _mm512_mullo_epi32(a, b); }
 static inline I flip(I a) { return _mm512_xor_si512(a, set32(0x80808080U)); }
 static inline F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
-static inline void prefetch(const std::byte* p, std::int64_t stride) {
-  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
-  _mm_prefetch(reinterpret_cast<const char*>(p + stride), _MM_HINT_T1);
-  _mm_prefetch(reinterpret_cast<const char*>(p + 2 * stride), _MM_HINT_T1);
-}

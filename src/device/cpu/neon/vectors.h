@@ -2,6 +2,8 @@
 // four vectors. Included inside namespace llminfer::cpu::neon, after <arm_neon.h>.
 
 #include "device/cpu/kernels/dword.inc"
+//
+#include "device/cpu/kernels/prefetch.inc"
 
 typedef int32x4_t I;
 typedef float32x4_t F;
@@ -29,8 +31,3 @@ LLMINFER_INLINE I low_half(I a) { return vshrq_n_s32(vshlq_n_s32(a, 16), 16); }
 LLMINFER_INLINE F to_f(I a) { return vcvtq_f32_s32(a); }
 LLMINFER_INLINE F mul(F a, F b) { return vmulq_f32(a, b); }
 LLMINFER_INLINE F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
-LLMINFER_INLINE void prefetch(const std::byte* p, std::int64_t stride) {
-  __builtin_prefetch(p, 0, 2);
-  __builtin_prefetch(p + stride, 0, 2);
-  __builtin_prefetch(p + 2 * stride, 0, 2);
-}
