@@ -55,7 +55,7 @@ Kernels avx512_kernels() noexcept {
 #if LLMINFER_CPU_X86
   avx512::add_float_kernels(kernels);
   avx512::add_unpackers(kernels);
-  avx512::add_vnni(kernels);
+  avx512::add_group_tiles(kernels);
   avx512::add_packed(kernels);
 #endif
   return kernels;

@@ -38,6 +38,23 @@ struct QuantColumn {
 constexpr int tile_columns = 4;  ///< most columns of one tile
 constexpr int few_columns = 8;   ///< most columns of one few call of any table
 constexpr int shift_words = 4;
+constexpr int group_columns = 12;
+
+/// 32 values along k of twelve columns side by side, so that kernels find all of them behind one address. What `rest`
+/// holds depends on what levels need of the activations (ColumnRest); columns that are not there are zeros.
+struct alignas(16) ColumnGroup {
+  std::int8_t q[group_columns][32];
+  float d[group_columns];
+  std::int32_t rest[2][group_columns];
+};
+/// zeros: [0] is -zero * sum of q; sums: [0] has the bits of QuantRow::sum; zeros_of_halves: [h] is -zero * sum of q
+/// over half h; pairs: [0] is the two int16 of QuantRow::half.
+enum class ColumnRest : std::uint8_t { zeros, sums, zeros_of_halves, pairs };
+
+/// The group of `count` columns that meets slabs of a format, or its panels: one ColumnGroup for each of `blocks`
+/// blocks of 32. Levels of bytes are taken as unsigned ones, 128 more.
+void group_columns_of(const QuantColumn* columns, int count, std::int64_t blocks, SlabFormat format,
+                      ColumnGroup* out) noexcept;
 constexpr int real_rows = 6;  ///< most rows of one real_tile call
 constexpr int half_rows_most = 4;
 constexpr int kv_page = 32;  ///< tokens of a KV page
@@ -183,6 +200,20 @@ struct FewArgs {
   Ahead ahead{};       ///< stride 0: nothing to ask for; else as many lines as the kernel likes, next to each other
 };
 
+/// A slab or a panel times a group of columns.
+struct GroupArgs {
+  const PackedShape* shape = nullptr;  ///< of a panel
+  const std::byte* from = nullptr;
+  std::int64_t blocks = 0;               ///< of 32, of a slab
+  const ColumnGroup* columns = nullptr;  ///< for each block of 32
+  float* const* out = nullptr;           ///< [group_columns]: where 16 results of each column go, of those that are not
+                                         ///< there, too
+  int count = 0;                         ///< 1 .. group_columns
+  bool add = false;                      ///< as in TileArgs
+  bool alone = false;                    ///< as in FewArgs
+  Ahead ahead{};                         ///< as in TileArgs and FewArgs
+};
+
 struct Kernels {
   const char* name = "";
 
@@ -197,6 +228,12 @@ struct Kernels {
   bool few_wide = false;           ///< whether it reads QuantColumn::wide, for slabs of bytes
   /// Slab times a few columns. Indexed by SlabKind (real: null).
   void (*tile[slab_kinds])(const TileArgs& args) = {};
+  /// Slab times a group of columns, indexed by SlabKind, and panel times a group, by WeightType; null, all of them:
+  /// this table has none. The bits are those of `tile`.
+  void (*group_tile[slab_kinds])(const GroupArgs& args) = {};
+  void (*group_panel[17])(const GroupArgs& args) = {};
+  std::int64_t least_grouped = 0;            ///< columns from which groups are faster than `few`
+  std::int64_t most_grouped_panel[17] = {};  ///< columns up to which group_panel is faster than a slab
   /// c[r][0..15] = (add ? c[r][0..15] : 0) + sum over k in rising order of a[r][k] * b[k * b_stride + 0..15], for
   /// 1 .. real_rows rows; one fma chain per result.
   void (*real_tile)(const float* const* a, const float* b, std::int64_t b_stride, float* const* c, int rows,

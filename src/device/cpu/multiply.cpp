@@ -13,9 +13,10 @@ namespace {
 constexpr std::int64_t chunk_bytes = 256 * 1024;  // of columns: half of a common L2 cache
 constexpr std::size_t slab_part = 20 * 1024;      // bytes of a slab that stay in the L1 cache
 
-/// Results of one panel for a few columns go straight to the output when the panel is whole, else through here.
+/// Results of one panel for a few columns go straight to the output when the panel is whole, else through here; so do
+/// those of columns of a group that are not there.
 struct Spill {
-  alignas(64) float values[std::max(real_rows, few_columns)][panel_rows];
+  alignas(64) float values[std::max({real_rows, few_columns, group_columns})][panel_rows];
 };
 
 std::int64_t bytes_a_column(const PlacedWeight& weight) noexcept {
@@ -44,12 +45,14 @@ class Multiplier {
              std::byte* scratch) noexcept
       : kernels_(kernels), weight_(weight), columns_(columns), bias_(bias), slab_(scratch) {
     std::int16_t* const room = reinterpret_cast<std::int16_t*>(scratch + slab_room(weight));
+    groups_ = reinterpret_cast<ColumnGroup*>(scratch + slab_room(weight));
     if (weight.slab.kind == SlabKind::byte) wide_ = room;
     if (kernels.shift[static_cast<int>(weight.slab.kind)] != nullptr) shift_ = room;
   }
 
   /// Before the panels of columns [first, last).
   void begin_chunk(std::int64_t first, std::int64_t last) noexcept {
+    if (is_grouped(first, last)) return group(first, last);
     if (is_one(first, last) || (is_few(first, last) && !kernels_.few_wide)) return;
     const std::int64_t k = weight_.shape.columns;
     for (std::int64_t c = first; c < last; ++c) {
@@ -67,6 +70,8 @@ class Multiplier {
              std::int64_t last) noexcept {
     if (weight_.slab.kind == SlabKind::real) {
       real(packed, index, first, last);
+    } else if (is_grouped(first, last)) {
+      grouped(packed, index, first, last);
     } else if (is_one(first, last)) {
       one(packed, next, index, first);
     } else if (is_few(first, last)) {
@@ -83,6 +88,9 @@ class Multiplier {
   }
   bool is_few(std::int64_t first, std::int64_t last) const noexcept {
     return last - first <= kernels_.most_few[type_index()] && kernels_.few[type_index()] != nullptr;
+  }
+  bool is_grouped(std::int64_t first, std::int64_t last) const noexcept {
+    return weight_.slab.kind != SlabKind::real && kernels_.least_grouped > 0 && last - first >= kernels_.least_grouped;
   }
   std::int64_t shift_width() const noexcept { return weight_.shape.columns / 32 * shift_words; }
   std::int64_t in_row(std::int64_t c) const noexcept { return columns_.in_rows != nullptr ? columns_.in_rows[c] : c; }
@@ -126,15 +134,23 @@ class Multiplier {
     }
   }
 
-  /// What tile `tile` of `tiles` should fetch of the panel behind this one, beginning at block `block` of 32: its lines
-  /// are shared out among the tiles, at most `most` to each.
-  Ahead ahead(const std::byte* packed, std::int64_t block, std::int64_t tile, std::int64_t tiles,
-              std::int64_t most) const noexcept {
+  /// How tiles share the lines of the panel behind the one they multiply, at most `most` to each for a block of 32.
+  struct AheadShares {
+    std::int64_t step = 0;  // bytes of a block
+    std::int64_t each = 0;  // of a tile's share, for a block
+    std::int64_t stride = 0;
+  };
+  AheadShares ahead_shares(std::int64_t tiles, std::int64_t most) const noexcept {
     const std::int64_t line = static_cast<std::int64_t>(line_bytes);
     const std::int64_t step = weight_.shape.panel_bytes / (weight_.shape.columns / 32);
-    const std::int64_t each = std::min<std::int64_t>(most, (step + line * tiles - 1) / (line * tiles));
-    if (tile * each * line >= step) return {packed, 0, 0};
-    return {packed + weight_.shape.panel_bytes + block * step + tile * each * line, step, each > 1 ? line : 0};
+    const std::int64_t lines = std::min<std::int64_t>(most, (step + line * tiles - 1) / (line * tiles));
+    return {step, lines * line, lines > 1 ? line : 0};
+  }
+  /// What tile `tile` should fetch, beginning at block `block` of 32.
+  Ahead ahead(const AheadShares& shares, const std::byte* packed, std::int64_t block,
+              std::int64_t tile) const noexcept {
+    if (tile * shares.each >= shares.step) return {packed, 0, 0};
+    return {packed + weight_.shape.panel_bytes + block * shares.step + tile * shares.each, shares.step, shares.stride};
   }
 
   void one(const std::byte* packed, const std::byte* next, std::int64_t index, std::int64_t column) noexcept {
@@ -148,21 +164,22 @@ class Multiplier {
   void few(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
     const std::int64_t each = kernels_.few_columns;
     const std::int64_t tiles = (last - first + each - 1) / each;
+    const AheadShares shares = ahead_shares(tiles, 9);
     QuantColumn tile[few_columns];
     for (std::int64_t t = 0, c = first; c < last; ++t, c += each) {
       const int count = static_cast<int>(std::min(each, last - c));
       tile_of(tile, index, first, c, count, rows_in(index) == panel_rows, 0);
-      kernels_.few[type_index()]({&weight_.shape, packed, tile, count, tiles == 1, ahead(packed, 0, t, tiles, 9)});
+      kernels_.few[type_index()]({&weight_.shape, packed, tile, count, tiles == 1, ahead(shares, packed, 0, t)});
       for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
     }
   }
 
   void quantized(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
-    const bool whole = rows_in(index) == panel_rows;  // else results stay in the spill: one slab for all of k
+    const bool whole = rows_in(index) == panel_rows;
     const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
-    const std::int64_t part = static_cast<std::int64_t>(slab_part / slab_bytes(weight_.slab.kind, in_block));
-    const std::int64_t step = whole ? std::max<std::int64_t>(1, part) : weight_.shape.blocks;
+    const std::int64_t step = slab_blocks(whole);
     const std::int64_t tiles = (last - first + tile_columns - 1) / tile_columns;
+    const AheadShares shares = ahead_shares(tiles, 3);
     QuantColumn tile[tile_columns];
     for (std::int64_t b = 0; b < weight_.shape.blocks; b += step) {
       const std::int64_t blocks = std::min(step, weight_.shape.blocks - b), at = b * in_block / 32;
@@ -171,11 +188,93 @@ class Multiplier {
         const int count = static_cast<int>(std::min<std::int64_t>(tile_columns, last - c));
         tile_of(tile, index, first, c, count, whole, at);
         kernels_.tile[static_cast<int>(weight_.slab.kind)](
-            {slab_, blocks * in_block / 32, weight_.slab.zero, tile, count, b > 0, ahead(packed, at, t, tiles, 3)});
+            {slab_, blocks * in_block / 32, weight_.slab.zero, tile, count, b > 0, ahead(shares, packed, at, t)});
         if (b + blocks < weight_.shape.blocks) continue;
         for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
       }
     }
+  }
+
+  /// Columns of each of the groups of nearly equal size that there are of [first, last).
+  static std::int64_t in_group(std::int64_t first, std::int64_t last) noexcept {
+    const std::int64_t groups = groups_of(first, last);
+    return (last - first + groups - 1) / groups;
+  }
+  static std::int64_t groups_of(std::int64_t first, std::int64_t last) noexcept {
+    return (last - first + group_columns - 1) / group_columns;
+  }
+
+  void group(std::int64_t first, std::int64_t last) noexcept {
+    const std::int64_t blocks = weight_.shape.columns / 32, each = in_group(first, last);
+    QuantColumn columns[group_columns];
+    ColumnGroup* to = groups_;
+    for (std::int64_t c = first; c < last; c += each, to += blocks) {
+      const int count = static_cast<int>(std::min(each, last - c));
+      tile_of(columns, 0, first, c, count, false, 0);
+      group_columns_of(columns, count, blocks, weight_.slab, to);
+    }
+  }
+
+  /// A panel and the columns that it meets.
+  struct PanelColumns {
+    const std::byte* packed;
+    std::int64_t index;
+    std::int64_t first;
+    std::int64_t last;
+  };
+
+  void grouped(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
+    GroupArgs args;
+    args.shape = &weight_.shape;
+    args.alone = groups_of(first, last) == 1;
+    if (last - first <= kernels_.most_grouped_panel[type_index()]) {
+      args.from = packed;
+      const AheadShares shares = ahead_shares(groups_of(first, last), 9);
+      return each_group(kernels_.group_panel[type_index()], args, shares, {packed, index, first, last}, 0, true);
+    }
+    const auto run = kernels_.group_tile[static_cast<int>(weight_.slab.kind)];
+    const AheadShares shares = ahead_shares(groups_of(first, last), 3);
+    const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
+    const std::int64_t step = slab_blocks(rows_in(index) == panel_rows);
+    args.from = slab_;
+    for (std::int64_t b = 0; b < weight_.shape.blocks; b += step) {
+      const std::int64_t blocks = std::min(step, weight_.shape.blocks - b);
+      kernels_.unpack[type_index()](unpack_args(weight_.shape, packed, b, blocks, slab_));
+      args.blocks = blocks * in_block / 32;
+      args.add = b > 0;
+      each_group(run, args, shares, {packed, index, first, last}, b * in_block / 32,
+                 b + blocks == weight_.shape.blocks);
+    }
+  }
+
+  /// Runs the kernel for each group of columns, from block `block` of 32 on. The arguments are filled in place: copies
+  /// of what was just written would wait for all stores before them, and these are the results of the group before.
+  void each_group(void (*run)(const GroupArgs&), GroupArgs& args, const AheadShares& shares, const PanelColumns& of,
+                  std::int64_t block, bool complete) noexcept {
+    const bool whole = rows_in(of.index) == panel_rows;
+    const std::int64_t each = in_group(of.first, of.last);
+    float* out[group_columns];
+    args.out = out;
+    args.columns = groups_ + block;
+    for (std::int64_t g = 0, c = of.first; c < of.last; ++g, c += each) {
+      args.count = static_cast<int>(std::min(each, of.last - c));
+      for (int i = 0; i < group_columns; ++i) {
+        out[i] = whole && i < args.count ? out_at(c + i, of.index) : spill_.values[i];
+      }
+      args.ahead = ahead(shares, of.packed, block, g);
+      run(args);
+      if (complete && (!whole || bias_ != nullptr)) {
+        for (int i = 0; i < args.count; ++i) finish(c + i, of.index, out[i]);
+      }
+      args.columns += weight_.shape.columns / 32;
+    }
+  }
+
+  /// Blocks of the layout in a slab. Of a panel that is not whole all of them: results stay in the spill.
+  std::int64_t slab_blocks(bool whole) const noexcept {
+    if (!whole) return weight_.shape.blocks;
+    const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(slab_part / slab_bytes(weight_.slab.kind, in_block)));
   }
 
   void real(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
@@ -217,6 +316,7 @@ class Multiplier {
   const Columns& columns_;
   const float* bias_;
   std::byte* slab_;
+  ColumnGroup* groups_ = nullptr;  // of the chunk's columns, for kernels of groups
   std::int16_t* wide_ = nullptr;   // of the chunk's columns, for slabs of bytes
   std::int16_t* shift_ = nullptr;  // of the chunk's columns, where tiles want it
   Spill spill_;
@@ -238,7 +338,9 @@ QuantRows QuantRows::at(std::byte* base, std::int64_t rows, std::int64_t width) 
 
 std::size_t multiply_scratch(const PlacedWeight& weight) noexcept {
   if (weight.slab.kind == SlabKind::real) return slab_room(weight);
-  const std::int64_t block_bytes = weight.slab.kind == SlabKind::byte ? 64 : 2 * shift_words;
+  // Of a column's block, by the kernels of any table; chunks are whole groups.
+  const std::int64_t block_bytes =
+      weight.slab.kind == SlabKind::byte ? 64 : std::int64_t{sizeof(ColumnGroup)} / group_columns;
   return slab_room(weight) +
          static_cast<std::size_t>(chunk_columns(weight) * (weight.shape.columns / 32) * block_bytes);
 }
@@ -246,7 +348,9 @@ std::size_t multiply_scratch(const PlacedWeight& weight) noexcept {
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
               std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias,
               std::byte* scratch) noexcept {
-  const std::int64_t few = chunk_columns(weight);
+  // Chunks of nearly equal size, of whole groups of 12.
+  const std::int64_t most = chunk_columns(weight), chunks = (columns.count + most - 1) / most;
+  const std::int64_t few = chunks > 1 ? ((columns.count + chunks - 1) / chunks + 11) / 12 * 12 : most;
   Multiplier multiplier(kernels, weight, columns, bias, scratch);
   for (std::int64_t c = 0; c < columns.count; c += few) {
     const std::int64_t last = std::min(columns.count, c + few);

@@ -1,5 +1,6 @@
-// The kernels of dot.inc over vectors made of plain arrays, so that their order of work is tested where the processor
-// has no such instructions: equal bits with the portable tiles.
+// The kernels of dot.inc and groups.inc over vectors made of plain arrays, so that their order of work is tested where
+// the processor has no such instructions: equal bits with the portable tiles.
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -63,11 +64,19 @@ constexpr int parts = 1, lanes = 16;
 #include "device/cpu/kernels/dot.inc"
 //
 #include "device/cpu/kernels/dot_bytes.inc"
+//
+#include "device/cpu/kernels/packed_kinds.inc"
+//
+#include "device/cpu/kernels/groups.inc"
+//
+#include "device/cpu/kernels/group_tiles.inc"
 #undef LLMINFER_INLINE
 void add(Kernels& kernels) {
 #include "device/cpu/kernels/dot_table.inc"
 //
 #include "device/cpu/kernels/dot_bytes_table.inc"
+//
+#include "device/cpu/kernels/group_table.inc"
 }
 }  // namespace wide
 
@@ -144,6 +153,31 @@ struct Case {
     return out;
   }
 
+  /// The results of `count` columns as a group.
+  std::vector<float> run_group(const Kernels& kernels, int count, bool add) {
+    QuantColumn args[tile_columns];
+    float room[group_columns][panel_rows] = {}, *out[group_columns];
+    for (int c = 0; c < group_columns; ++c) out[c] = room[c];
+    for (int c = 0; c < count; ++c) {
+      const Column& from = columns[c];
+      args[c] = {from.q.data(), from.d.data(), from.sum.data(), from.half.data(), nullptr, nullptr};
+      std::fill_n(out[c], panel_rows, 1.5F);
+    }
+    const SlabFormat format = slab_format(type);
+    std::vector<ColumnGroup> group(static_cast<std::size_t>(shape.columns / 32));
+    group_columns_of(args, count, shape.columns / 32, format, group.data());
+    GroupArgs group_args;
+    group_args.from = slab.data()->bytes;
+    group_args.blocks = shape.columns / 32;
+    group_args.columns = group.data();
+    group_args.out = out;
+    group_args.count = count;
+    group_args.add = add;
+    group_args.ahead = {panel.data()->bytes, 0, 0};
+    kernels.group_tile[static_cast<int>(format.kind)](group_args);
+    return {room[0], room[0] + std::ptrdiff_t{panel_rows} * count};
+  }
+
   WeightType type;
   PackedShape shape;
   std::mt19937 random;
@@ -167,6 +201,8 @@ TEST_CASE("kernels for dot products of bytes: the bits of the portable tiles") {
           REQUIRE(c.run(kernels, count, add, false) == truth);
           if (kernels.few[static_cast<int>(type)] != nullptr && !add)
             REQUIRE(c.run(kernels, count, false, true) == truth);
+          if (kernels.group_tile[static_cast<int>(slab_format(type).kind)] != nullptr)
+            REQUIRE(c.run_group(kernels, count, add) == truth);
         }
       }
     }

@@ -26,6 +26,22 @@ TEST_CASE("results are equal bit for bit on every instruction set, M 1 .. 40, od
   }
 }
 
+TEST_CASE("more columns than go through the caches at a time: chunks, groups and slabs that end in them") {
+  std::mt19937 random(6);
+  const Kernels portable = choose_kernels("portable");
+  const std::vector<Kernels> fast = fast_kernels();
+  for (WeightType type : {WeightType::q4_0, WeightType::q4_1, WeightType::q8_0, WeightType::q6_k, WeightType::q2_k}) {
+    for (std::int64_t count : {60, 120, 133}) {  // a chunk of 4,096 values is 60 columns, of int16 24
+      Case c(type, 17, 4096, count, random);
+      const std::vector<float> truth = c.run(portable, 1);
+      for (const Kernels& kernels : fast) {
+        INFO(describe(type).name << " M " << count << " " << kernels.name);
+        REQUIRE(same_bits(c.run(kernels, 1), truth));
+      }
+    }
+  }
+}
+
 TEST_CASE("a column's result does not depend on the other columns") {
   std::mt19937 random(4);
   const Kernels best = choose_kernels("auto");

@@ -7,7 +7,7 @@ namespace llminfer::cpu::avx512 {
 
 void add_float_kernels(Kernels& kernels) noexcept;
 void add_unpackers(Kernels& kernels) noexcept;
-void add_vnni(Kernels& kernels) noexcept;
+void add_group_tiles(Kernels& kernels) noexcept;
 void add_packed(Kernels& kernels) noexcept;
 void add_bf16_attention(Kernels& kernels) noexcept;  ///< over that of add_float_kernels
 

@@ -1,4 +1,4 @@
-// Products of tiles for AVX-512 with VNNI: the 16 rows of a panel are one vector.
+// Products of slabs with groups of columns for AVX-512 with VNNI: the 16 rows of a panel are one vector.
 #include "device/cpu/avx512/avx512.h"
 #include "device/cpu/target.h"
 
@@ -12,17 +12,19 @@ namespace {
 //
 #include "device/cpu/avx512/dots.h"
 //
-#include "device/cpu/kernels/dots.inc"
+#include "device/cpu/kernels/packed_kinds.inc"
 //
-#include "device/cpu/kernels/dot.inc"
+#include "device/cpu/kernels/groups.inc"
+//
+#include "device/cpu/kernels/group_tiles.inc"
 }  // namespace
 }  // namespace llminfer::cpu::avx512
 LLMINFER_TARGET_END
 
 namespace llminfer::cpu::avx512 {
 
-void add_vnni(Kernels& kernels) noexcept {
-#include "device/cpu/kernels/dot_table.inc"
+void add_group_tiles(Kernels& kernels) noexcept {
+#include "device/cpu/kernels/group_table.inc"
 }
 
 }  // namespace llminfer::cpu::avx512
