@@ -74,9 +74,9 @@ void measure(const cpu::Kernels& kernels, const Peaks& peaks, WeightType type, s
     cpu::pack_panel(weight.shape, from.data() + p * cpu::panel_rows * weight.shape.row_bytes, cpu::panel_rows,
                     arena.data()->bytes + p * weight.shape.panel_bytes);
   }
-  std::vector<Line> slab(cpu::multiply_scratch(weight) / 64 + 1);
+  std::vector<Line> slab(cpu::multiply_scratch(kernels, weight) / 64 + 1);
   std::printf("%-8s", describe(type).name.data());
-  for (std::int64_t m : {1, 2, 4, 8, 32, 128}) {
+  for (std::int64_t m : {1, 2, 4, 8, 32, 128, 512}) {
     std::vector<float> in(static_cast<std::size_t>(m * columns), 0.5F), out(static_cast<std::size_t>(m * rows));
     std::vector<Line> quant(static_cast<std::size_t>(m * columns * 2) / 64 + 1);
     cpu::Columns c;

@@ -42,7 +42,8 @@ class CpuBackend final : public backend::Backend {
       backend::MemoryNeeds needs;
       needs.weights = core::add_or_fail<std::uint64_t>(weights.bytes, tables->current_bytes(), "bytes of a program",
                                                        ErrorCode::out_of_memory);
-      needs.workspace = plan_workspace(graph, limits, schedules, weights, engine_->pool->threads()).bytes;
+      needs.workspace =
+          plan_workspace(graph, limits, schedules, weights, engine_->kernels, engine_->pool->threads()).bytes;
       for (const backend::StateGroup& state : graph.states) {
         needs.page_bytes.push_back(static_cast<std::uint64_t>(page_shape(state, format).page_bytes));
       }

@@ -1,5 +1,6 @@
 #include "device/cpu/kernels.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/cpu_info.h"
@@ -103,6 +104,8 @@ Kernels i8mm_kernels() noexcept {
   return kernels;
 }
 
+constexpr std::int64_t most_cache = 4 * 1024 * 1024;
+
 /// An instruction set by name, whether this processor and build have it. In falling order of speed.
 struct InstructionSet {
   std::string_view name;
@@ -125,6 +128,13 @@ std::array<InstructionSet, 8> instruction_sets() {
            {"portable", true, portable_kernels}}};
 }
 
+/// Columns in groups are 1.4 times as large and get a third of the L2 cache, where that is more than the usual chunk.
+Kernels sized(Kernels kernels) {
+  const auto cache = static_cast<std::int64_t>(core::detect_cpu().caches.l2);
+  if (kernels.least_grouped > 0) kernels.chunk_bytes = std::max(kernels.chunk_bytes, std::min(cache, most_cache) / 4);
+  return kernels;
+}
+
 }  // namespace
 
 UnpackArgs unpack_args(const PackedShape& shape, const std::byte* panel, std::int64_t first, std::int64_t blocks,
@@ -137,10 +147,10 @@ UnpackArgs unpack_args(const PackedShape& shape, const std::byte* panel, std::in
 
 Kernels choose_kernels(std::string_view name) {
   for (const InstructionSet& set : instruction_sets()) {
-    if (name == "auto" && set.here) return set.kernels();
+    if (name == "auto" && set.here) return sized(set.kernels());
     if (name != set.name) continue;
     if (!set.here) core::fail(ErrorCode::unavailable, "isa: this processor or build has no \"{}\"", name);
-    return set.kernels();
+    return sized(set.kernels());
   }
   core::fail(ErrorCode::invalid_argument,
              "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512, avx512bf16, neon, dotprod, i8mm",

@@ -216,6 +216,7 @@ struct GroupArgs {
 
 struct Kernels {
   const char* name = "";
+  std::int64_t chunk_bytes = 256 * 1024;  ///< of activations that meet a matrix together: half of a common L2 cache
 
   /// Blocks of a packed panel to a slab of slab_format(type).kind. Indexed by WeightType.
   void (*unpack[17])(const UnpackArgs& args) = {};

@@ -10,7 +10,6 @@
 namespace llminfer::cpu {
 namespace {
 
-constexpr std::int64_t chunk_bytes = 256 * 1024;  // of columns: half of a common L2 cache
 constexpr std::size_t slab_part = 20 * 1024;      // bytes of a slab that stay in the L1 cache
 
 /// Results of one panel for a few columns go straight to the output when the panel is whole, else through here; so do
@@ -31,8 +30,8 @@ std::int64_t bytes_a_column(const PlacedWeight& weight) noexcept {
 }
 
 /// Columns of a chunk: whole tiles of 4 and of 6.
-std::int64_t chunk_columns(const PlacedWeight& weight) noexcept {
-  return std::max<std::int64_t>(12, chunk_bytes / bytes_a_column(weight) / 12 * 12);
+std::int64_t chunk_columns(const Kernels& kernels, const PlacedWeight& weight) noexcept {
+  return std::max<std::int64_t>(12, kernels.chunk_bytes / bytes_a_column(weight) / 12 * 12);
 }
 
 std::size_t slab_room(const PlacedWeight& weight) noexcept {
@@ -336,20 +335,20 @@ QuantRows QuantRows::at(std::byte* base, std::int64_t rows, std::int64_t width) 
   return out;
 }
 
-std::size_t multiply_scratch(const PlacedWeight& weight) noexcept {
+std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight) noexcept {
   if (weight.slab.kind == SlabKind::real) return slab_room(weight);
   // Of a column's block, by the kernels of any table; chunks are whole groups.
   const std::int64_t block_bytes =
       weight.slab.kind == SlabKind::byte ? 64 : std::int64_t{sizeof(ColumnGroup)} / group_columns;
   return slab_room(weight) +
-         static_cast<std::size_t>(chunk_columns(weight) * (weight.shape.columns / 32) * block_bytes);
+         static_cast<std::size_t>(chunk_columns(kernels, weight) * (weight.shape.columns / 32) * block_bytes);
 }
 
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
               std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias,
               std::byte* scratch) noexcept {
   // Chunks of nearly equal size, of whole groups of 12.
-  const std::int64_t most = chunk_columns(weight), chunks = (columns.count + most - 1) / most;
+  const std::int64_t most = chunk_columns(kernels, weight), chunks = (columns.count + most - 1) / most;
   const std::int64_t few = chunks > 1 ? ((columns.count + chunks - 1) / chunks + 11) / 12 * 12 : most;
   Multiplier multiplier(kernels, weight, columns, bias, scratch);
   for (std::int64_t c = 0; c < columns.count; c += few) {

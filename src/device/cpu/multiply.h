@@ -34,7 +34,7 @@ struct Columns {
 };
 
 /// Bytes that a thread needs beside it.
-std::size_t multiply_scratch(const PlacedWeight& weight) noexcept;
+std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight) noexcept;
 
 /// Writes, for panels [begin, end) of one expert, out[c][16 p ..] = weight rows . column c + bias (may be null).
 /// `scratch`: multiply_scratch bytes, 64-byte aligned, this thread's own.

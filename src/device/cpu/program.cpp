@@ -18,6 +18,7 @@ constexpr std::uint64_t align(std::uint64_t bytes) noexcept { return (bytes + 63
 
 /// Scratch of one thread that each op wants: slabs and attention share one room, MoE lists come behind it.
 struct ScratchNeeds {
+  const Kernels& kernels;
   const backend::Graph& graph;
   const backend::Limits& limits;
   const WeightPlan& weights;
@@ -27,7 +28,7 @@ struct ScratchNeeds {
 
   void matrix(backend::WeightId id) {
     const PlacedWeight& w = weights.weights[static_cast<std::size_t>(id)];
-    room = std::max<std::uint64_t>(room, multiply_scratch(w));
+    room = std::max<std::uint64_t>(room, multiply_scratch(kernels, w));
   }
   void operator()(const backend::Embed& op) {
     room = std::max(room,
@@ -65,7 +66,7 @@ Schedules make_schedules(const backend::Graph& graph, const backend::Limits& lim
 }
 
 WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedules& schedules,
-                             const WeightPlan& weights, int threads) {
+                             const WeightPlan& weights, const Kernels& kernels, int threads) {
   const char* what = "bytes of a workspace";
   WorkspacePlan plan;
   plan.own_at = align(schedules.few.bytes);
@@ -94,7 +95,7 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
     plan.angles_at.push_back(plan.bytes);
     plan.bytes += align(8 * static_cast<std::uint64_t>(limits.tokens) * table.inverse_frequency.size());
   }
-  ScratchNeeds needs{graph, limits, weights};
+  ScratchNeeds needs{kernels, graph, limits, weights};
   for (const backend::Op& op : graph.ops) std::visit([&](const auto& o) { needs(o); }, op);
   plan.parts_at = plan.bytes;
   plan.bytes += align(sizeof(std::uint32_t) * static_cast<std::uint64_t>(threads));
@@ -149,7 +150,7 @@ CpuProgram::CpuProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const bac
   check_supported(*graph_, limits_);
   schedules_ = make_schedules(*graph_, limits_, engine_->memory);
   weights_ = plan_weights(*graph_, engine_->memory);
-  plan_ = plan_workspace(*graph_, limits_, schedules_, weights_, engine_->pool->threads());
+  plan_ = plan_workspace(*graph_, limits_, schedules_, weights_, engine_->kernels, engine_->pool->threads());
   for (const backend::Op& op : graph_->ops) {
     for (backend::ValueId in : graph::io_of(op).in) {
       logits_read_ = logits_read_ || (in == graph_->logits && in != backend::none);

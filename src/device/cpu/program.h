@@ -61,7 +61,7 @@ struct WorkspacePlan {
 
 /// Throws out_of_memory.
 WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const Schedules& schedules,
-                             const WeightPlan& weights, int threads);
+                             const WeightPlan& weights, const Kernels& kernels, int threads);
 
 class CpuWorkspace final : public backend::Workspace {
  public:

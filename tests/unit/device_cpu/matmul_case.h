@@ -38,7 +38,7 @@ class Case {
                  static_cast<int>(std::min<std::int64_t>(panel_rows, rows - p * panel_rows)),
                  bytes_of(arena_) + p * s.panel_bytes);
     }
-    slab_.resize(multiply_scratch(weight_) / 64 + 1);
+    slab_.resize(multiply_scratch(choose_kernels("auto"), weight_) / 64 + 1);
     quant_.resize(static_cast<std::size_t>(count * columns * 2) / 64 + 8);
   }
 

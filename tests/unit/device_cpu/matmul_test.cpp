@@ -117,7 +117,7 @@ TEST_CASE("all levels and activations at their extremes do not overflow") {
       weight.slab = slab_format(type);
       for (float value : {1.0F, -1.0F}) {
         const std::vector<float> in(256 * 4, value);
-        std::vector<Line> quant(64), slab(multiply_scratch(weight) / 64 + 1);
+        std::vector<Line> quant(64), slab(multiply_scratch(choose_kernels("auto"), weight) / 64 + 1);
         const std::vector<float> w = unpacked(type, filled);
         for (std::int64_t count : {1, 4}) {
           std::vector<float> out[2];
