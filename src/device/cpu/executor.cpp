@@ -75,6 +75,7 @@ void Executor::profile_phase(const Phase& phase, std::int64_t start, std::int64_
 }
 
 void Executor::run_phase(const Phase& phase, int thread, int threads) noexcept {
+  made(thread) = {};
   switch (phase.kind) {
     case PhaseKind::rows:
       rows(phase, thread, threads);
@@ -120,6 +121,12 @@ std::size_t Executor::sequence_of(std::int64_t row, std::size_t from) const noex
 
 std::byte* Executor::scratch(int thread) const noexcept {
   return base_ + program_.plan().scratch_at + program_.plan().scratch_bytes * static_cast<std::uint64_t>(thread);
+}
+
+GroupsMade& Executor::made(int thread) const noexcept {
+  static_assert(sizeof(GroupsMade) <= line_bytes);
+  return *reinterpret_cast<GroupsMade*>(base_ + program_.plan().made_at +
+                                        line_bytes * static_cast<std::size_t>(thread));
 }
 
 const float* Executor::cosine(std::int32_t table, std::int64_t token) const noexcept {

@@ -76,6 +76,7 @@ class Executor {
   /// The sequence of a row of Rows::tokens, looked for from sequence `from` on.
   std::size_t sequence_of(std::int64_t row, std::size_t from) const noexcept;
   std::byte* scratch(int thread) const noexcept;
+  GroupsMade& made(int thread) const noexcept;  ///< what of the phase stands in the scratch
   /// One for each row wanted out.
   BestLogit* bests_of(int thread) const noexcept;
   /// outputs_.k for each row wanted out.

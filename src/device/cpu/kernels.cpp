@@ -49,7 +49,7 @@ Kernels avxvnni_kernels() noexcept {
   return kernels;
 }
 
-/// On 512 bits, quantization on 256.
+/// On 512 bits.
 Kernels avx512_kernels() noexcept {
   Kernels kernels = avx2_kernels();
   kernels.name = "avx512";

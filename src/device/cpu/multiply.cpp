@@ -10,7 +10,7 @@
 namespace llminfer::cpu {
 namespace {
 
-constexpr std::size_t slab_part = 20 * 1024;      // bytes of a slab that stay in the L1 cache
+constexpr std::size_t slab_part = 20 * 1024;  // bytes of a slab that stay in the L1 cache
 
 /// Results of one panel for a few columns go straight to the output when the panel is whole, else through here; so do
 /// those of columns of a group that are not there.
@@ -41,8 +41,8 @@ std::size_t slab_room(const PlacedWeight& weight) noexcept {
 class Multiplier {
  public:
   Multiplier(const Kernels& kernels, const PlacedWeight& weight, const Columns& columns, const float* bias,
-             std::byte* scratch) noexcept
-      : kernels_(kernels), weight_(weight), columns_(columns), bias_(bias), slab_(scratch) {
+             std::byte* scratch, GroupsMade* made) noexcept
+      : kernels_(kernels), weight_(weight), columns_(columns), bias_(bias), slab_(scratch), made_(made) {
     std::int16_t* const room = reinterpret_cast<std::int16_t*>(scratch + slab_room(weight));
     groups_ = reinterpret_cast<ColumnGroup*>(scratch + slab_room(weight));
     if (weight.slab.kind == SlabKind::byte) wide_ = room;
@@ -51,7 +51,11 @@ class Multiplier {
 
   /// Before the panels of columns [first, last).
   void begin_chunk(std::int64_t first, std::int64_t last) noexcept {
-    if (is_grouped(first, last)) return group(first, last);
+    if (is_grouped(first, last)) {
+      if (!is_made(first, last)) group(first, last);
+      return;
+    }
+    if (made_ != nullptr) *made_ = {};  // slabs may overwrite them
     if (is_one(first, last) || (is_few(first, last) && !kernels_.few_wide)) return;
     const std::int64_t k = weight_.shape.columns;
     for (std::int64_t c = first; c < last; ++c) {
@@ -203,6 +207,20 @@ class Multiplier {
     return (last - first + group_columns - 1) / group_columns;
   }
 
+  /// Whether the groups of [first, last) are there; from now on they are.
+  bool is_made(std::int64_t first, std::int64_t last) noexcept {
+    if (made_ == nullptr) return false;
+    if (columns_.in_rows != nullptr) {
+      *made_ = {};
+      return false;
+    }
+    const GroupsMade now{columns_.quant.q, first, last, reinterpret_cast<const std::byte*>(groups_), weight_.slab};
+    const bool made = made_->q == now.q && made_->first == first && made_->last == last && made_->at == now.at &&
+                      made_->format.kind == now.format.kind && made_->format.zero == now.format.zero;
+    *made_ = now;
+    return made;
+  }
+
   void group(std::int64_t first, std::int64_t last) noexcept {
     const std::int64_t blocks = weight_.shape.columns / 32, each = in_group(first, last);
     QuantColumn columns[group_columns];
@@ -315,6 +333,7 @@ class Multiplier {
   const Columns& columns_;
   const float* bias_;
   std::byte* slab_;
+  GroupsMade* made_;
   ColumnGroup* groups_ = nullptr;  // of the chunk's columns, for kernels of groups
   std::int16_t* wide_ = nullptr;   // of the chunk's columns, for slabs of bytes
   std::int16_t* shift_ = nullptr;  // of the chunk's columns, where tiles want it
@@ -345,12 +364,12 @@ std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight)
 }
 
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
-              std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias,
-              std::byte* scratch) noexcept {
+              std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias, std::byte* scratch,
+              GroupsMade* made) noexcept {
   // Chunks of nearly equal size, of whole groups of 12.
   const std::int64_t most = chunk_columns(kernels, weight), chunks = (columns.count + most - 1) / most;
   const std::int64_t few = chunks > 1 ? ((columns.count + chunks - 1) / chunks + 11) / 12 * 12 : most;
-  Multiplier multiplier(kernels, weight, columns, bias, scratch);
+  Multiplier multiplier(kernels, weight, columns, bias, scratch, made);
   for (std::int64_t c = 0; c < columns.count; c += few) {
     const std::int64_t last = std::min(columns.count, c + few);
     multiplier.begin_chunk(c, last);

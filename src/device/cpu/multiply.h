@@ -33,13 +33,23 @@ struct Columns {
   std::int64_t count = 0;
 };
 
+/// Which groups of columns stand in a thread's scratch, so that products of the same input need not make them again.
+/// The caller forgets them (= {}) whenever the input may have changed.
+struct GroupsMade {
+  const std::int8_t* q = nullptr;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  const std::byte* at = nullptr;
+  SlabFormat format{};
+};
+
 /// Bytes that a thread needs beside it.
 std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight) noexcept;
 
 /// Writes, for panels [begin, end) of one expert, out[c][16 p ..] = weight rows . column c + bias (may be null).
-/// `scratch`: multiply_scratch bytes, 64-byte aligned, this thread's own.
+/// `scratch`: multiply_scratch bytes, 64-byte aligned, this thread's own, of which `made` tells; null: not kept.
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
-              std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias,
-              std::byte* scratch) noexcept;
+              std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias, std::byte* scratch,
+              GroupsMade* made = nullptr) noexcept;
 
 }  // namespace llminfer::cpu

@@ -36,7 +36,8 @@ void Executor::product(const backend::MatMul& op, std::int64_t begin, std::int64
   const PlacedWeight& weight = program_.weight(op.weight);
   Columns columns = columns_of(op.in, op.out, weight, thread);
   columns.count = row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows);
-  multiply(kernels_, weight, program_.arena(), 0, begin, end, columns, program_.values(op.bias), scratch(thread));
+  multiply(kernels_, weight, program_.arena(), 0, begin, end, columns, program_.values(op.bias), scratch(thread),
+           &made(thread));
 }
 
 /// The panels of all products are one list, of which each thread takes one part.
@@ -128,10 +129,14 @@ core::Share Executor::column_share(const Phase& phase, int thread, int threads) 
   return core::share_of(phase.columns, thread, threads, grain);
 }
 
+/// Columns of a piece where rows are many: 512 rows of two products are half a MB.
+constexpr std::int64_t columns_of_many_rows = 128;
+
 /// Each thread takes a part of the columns through all products and steps, a piece at a time, so that what one step
 /// writes is in the cache for the next.
 void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
-  constexpr std::int64_t most_values = 16384, least_columns = 512;
+  constexpr std::int64_t most_values = 16384;
+  const std::int64_t least_columns = few_ ? 512 : columns_of_many_rows;
   const bool bests = phase.logits && bests_, tops = phase.logits && tops_;
   if (bests) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
   const core::Share share = column_share(phase, thread, threads);
@@ -201,7 +206,7 @@ void Executor::expert_product(const backend::MoeMatMul& op, std::int64_t begin, 
     columns.in_rows = (shared ? lists.rows : lists.pairs) + first;
     columns.out_rows = lists.pairs + first;
     const float* bias = op.bias != backend::none ? program_.values(op.bias) + e * weight.shape.rows : nullptr;
-    multiply(kernels_, weight, program_.arena(), e, begin, end, columns, bias, scratch(thread));
+    multiply(kernels_, weight, program_.arena(), e, begin, end, columns, bias, scratch(thread), &made(thread));
   }
 }
 

@@ -53,6 +53,7 @@ struct WorkspacePlan {
   std::uint64_t parts_at = 0;   ///< uint32 per thread: finished parts of the attention that begins with it; 0 between
   std::uint64_t states_at = 0;  ///< per thread: states_bytes, softmax states of parts of attention
   std::uint64_t states_bytes = 0;
+  std::uint64_t made_at = 0;     ///< per thread: a line that begins with a GroupsMade
   std::uint64_t scratch_at = 0;  ///< per thread: scratch_bytes
   std::uint64_t scratch_bytes = 0;
   std::uint64_t lists_at = 0;  ///< in a scratch: room of MoE lists, behind the room of slabs and attention

@@ -152,8 +152,11 @@ class Scheduler {
   /// How many ranges of the last phase's columns the op's result is, if it can be done column by column behind the
   /// products; else 0.
   std::int32_t ranges_behind_products(const backend::Op& op) const {
-    if (!few_ || schedule_.phases.empty()) return 0;
+    if (schedule_.phases.empty()) return 0;
+    // Many rows gain by it where a step makes one of two large values.
+    if (!few_ && !std::holds_alternative<backend::GatedActivation>(op)) return 0;
     const Phase& phase = schedule_.phases.back();
+    if (!few_ && phase.kind != PhaseKind::matmul) return 0;
     const bool products = phase.kind == PhaseKind::matmul || phase.kind == PhaseKind::moe_matmul;
     if (!products || phase.cut == StepCut::heads || phase.columns == 0 || phase.rows != rows_of(op)) return 0;
     const graph::OpIo io = graph::io_of(op);

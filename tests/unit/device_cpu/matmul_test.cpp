@@ -1,5 +1,6 @@
 // Matmuls: equal bits on every instruction set, for any number of columns and any split of the panels.
 #include <cmath>
+#include <limits>
 
 #include "catch.h"
 #include "matmul_case.h"
@@ -57,6 +58,46 @@ TEST_CASE("a column's result does not depend on the other columns") {
       const std::vector<float> alone = one.run(best, 1);
       INFO(describe(type).name << " column " << i);
       REQUIRE(std::memcmp(alone.data(), together.data() + i * 33, 33 * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("quantization of activations: equal levels, scales and sums, any number of blocks") {
+  constexpr std::int64_t most = 19;
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> in(32 * most);
+  for (float& x : in) x = normal(random);
+  for (int i = 0; i < 32; ++i) {
+    in[static_cast<std::size_t>(32 + i)] = 0.0F;
+    in[static_cast<std::size_t>(96 + i)] *= 1e-31F;
+    in[static_cast<std::size_t>(128 + i)] *= 1e30F;
+    in[static_cast<std::size_t>(160 + i)] = i % 2 == 0 ? 0.5F : -0.5F;
+  }
+  in[64] = std::numeric_limits<float>::quiet_NaN();
+  in[200] = std::numeric_limits<float>::infinity();
+  in[250] = 1e4F;
+  struct Row {
+    std::vector<std::int8_t> q = std::vector<std::int8_t>(32 * most + 1, 99);
+    std::vector<float> d = std::vector<float>(most + 1, 99.0F), sum = d;
+    std::vector<std::int16_t> half = std::vector<std::int16_t>(2 * most + 1, 99);
+  };
+  const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+  };
+  const Kernels portable = choose_kernels("portable");
+  for (std::int64_t blocks = 1; blocks <= most; ++blocks) {
+    Row truth;
+    portable.quantize(in.data(), 32 * blocks, {truth.q.data(), truth.d.data(), truth.sum.data(), truth.half.data()});
+    for (const Kernels& kernels : fast_kernels()) {
+      INFO(kernels.name << ", " << blocks << " blocks");
+      Row row;
+      kernels.quantize(in.data(), 32 * blocks, {row.q.data(), row.d.data(), row.sum.data(), row.half.data()});
+      CHECK(row.q == truth.q);
+      CHECK(row.half == truth.half);
+      CHECK(same(row.d, truth.d));
+      CHECK(same(row.sum, truth.sum));
     }
   }
 }

@@ -475,7 +475,7 @@ TEST_CASE("a layer has five barriers when rows are few, and one more with expert
     const auto a_layer = [&](ScheduleKind kind) { return barriers(spec, 3, kind) - barriers(spec, 2, kind); };
     const int expected = spec.moe ? 6 : 5;
     CHECK(a_layer(ScheduleKind::few_rows) == expected);
-    CHECK(a_layer(ScheduleKind::many_rows) >= 9);  // one less where attention's output is not quantized
+    CHECK(a_layer(ScheduleKind::many_rows) >= 8);  // one less where attention's output is not quantized
     CHECK(barriers(spec, 2, ScheduleKind::few_rows) == 2 * expected + 1);  // and one for the head
   }
 }

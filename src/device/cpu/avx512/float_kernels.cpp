@@ -16,7 +16,10 @@ namespace {
 //
 #include "device/cpu/kernels/elementwise.inc"
 #include "device/cpu/kernels/norm.inc"
-#include "device/cpu/kernels/quantize.inc"
+//
+#include "device/cpu/kernels/level_scales.inc"
+//
+#include "device/cpu/avx512/quantize.h"
 //
 #include "device/cpu/kernels/kv.inc"
 //
