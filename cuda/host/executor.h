@@ -5,6 +5,7 @@
 
 #include "host/kv_storage.h"
 #include "host/program.h"
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/experts.h"
 #include "kernels/kv_write.h"
@@ -78,6 +79,7 @@ class Executor {
   void fold_gated(const backend::GatedActivation& gate, std::int32_t ahead, MatMulQuantParams& p) noexcept;
   MatMulQuantParams join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
   cudaError_t rotate_into_cache() noexcept;
+  cudaError_t attend_many(const AttentionParams& params) noexcept;
   RopeParams rope_of(const backend::Rope& op) const noexcept;
   KvWriteParams cache_of(const backend::KvWrite& op) const noexcept;
   MatMulTarget target_of(backend::WeightId weight, backend::WeightId bias, backend::ValueId out) const noexcept;

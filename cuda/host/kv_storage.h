@@ -23,7 +23,11 @@ class CudaKvStorage final : public backend::KvStorage {
   backend::Status copy_page(std::int32_t group, std::int32_t from, std::int32_t to) noexcept override;
   backend::Status read_page(std::int32_t group, std::int32_t page, std::span<std::byte> out) const noexcept override;
   backend::Status write_page(std::int32_t group, std::int32_t page, std::span<const std::byte> in) noexcept override;
-  const char* layout() const noexcept override { return "cuda-1"; }
+  /// q8_0 and q4_0 lie in planes since "cuda-2", all else as in "cuda-1".
+  const char* layout() const noexcept override {
+    const auto plain = [](KvType t) { return t == KvType::f32 || t == KvType::f16 || t == KvType::bf16; };
+    return plain(format_.k) && plain(format_.v) ? "cuda-1" : "cuda-2";
+  }
 
   const backend::Graph* graph() const noexcept { return graph_.get(); }
   std::uint64_t id() const noexcept { return id_; }  ///< no other cache of the device has or had it

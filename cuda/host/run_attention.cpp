@@ -4,6 +4,7 @@
 #include "host/executor.h"
 #include "kernels/attention_mma.h"
 #include "kernels/attention_plain.h"
+#include "kernels/attention_tiled.h"
 #include "kernels/kv_write.h"
 #include "kernels/rope.h"
 #include "kernels/rope_kv.h"
@@ -73,6 +74,17 @@ cudaError_t Executor::run_one(const backend::KvWrite& op) noexcept {
   return launch(p, stream());
 }
 
+/// Sequences with many tokens of the step, tile by tile.
+cudaError_t Executor::attend_many(const AttentionParams& p) noexcept {
+  AttentionTiles tiles;
+  tiles.sequences = static_cast<std::int32_t>(batch_.sequences.size());
+  const std::int32_t each = attention_tile_tokens(p.heads / p.kv_heads);
+  for (const backend::SequenceRange& r : batch_.sequences) {
+    if (r.count > attention_few_tokens) tiles.count += (r.count + each - 1) / each;
+  }
+  return launch_attention_tiled(p, tiles, stream());
+}
+
 cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
   const backend::StateGroup& group = program_.graph().states[static_cast<std::size_t>(op.slot.group)];
   AttentionParams p;
@@ -92,8 +104,14 @@ cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
   if (!attention_mma_takes(p.k.type, p.v.type, p.k.width, p.v.width, p.heads / p.kv_heads)) {
     return launch_attention_plain(p, stream());
   }
-  const std::int32_t longest = p.window > 0 && !p.full ? std::min(shape_.longest, p.window) : shape_.longest;
   AttentionRoom room;
+  if (shape_.many > 0) {
+    const cudaError_t e = attend_many(p);
+    if (e != cudaSuccess || shape_.many == p.tokens) return e;
+    p.tokens -= shape_.many;
+    room.rows = space_.step.few();
+  }
+  const std::int32_t longest = p.window > 0 && !p.full ? std::min(shape_.longest, p.window) : shape_.longest;
   room.ranges = attention_ranges(p.tokens, p.kv_heads, longest);
   room.partials = space_.memory.at<float>(program_.plan().partials);
   room.merges = space_.memory.at<unsigned>(program_.plan().merges);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "kernels/attention_tiled.h"
 
 namespace llminfer::cuda {
 
@@ -21,6 +22,8 @@ StepLayout plan_step(const backend::Graph& graph, const backend::Limits& limits)
   l.rows = place(static_cast<std::uint64_t>(limits.outputs));
   l.longest = place(1);
   l.last = place(sequences);
+  l.firsts = place(core::add_or_fail<std::uint64_t>(sequences, 1, "words of a step", ErrorCode::out_of_memory));
+  l.few = place(tokens);
   for (std::size_t g = 0; g < graph.states.size(); ++g) l.pages_at.push_back(place(sequences));
   const std::uint64_t pages = (static_cast<std::uint64_t>(graph.context) + kv_page - 1) / kv_page;
   l.pages = place(core::mul_or_fail(pages * sequences, static_cast<std::uint64_t>(graph.states.size()),
@@ -46,12 +49,18 @@ cudaError_t StepData::upload(const backend::StepBatch& batch, const StepShape& s
   const std::size_t sequences = batch.sequences.size();
   std::int32_t& longest = *host(layout_.longest);
   longest = 1;
+  std::int32_t few = 0;
   for (std::size_t s = 0; s < sequences; ++s) {
     const backend::SequenceRange& r = batch.sequences[s];
     std::fill_n(host(layout_.sequence_of) + r.first, r.count, static_cast<std::int32_t>(s));
     host(layout_.last)[s] = r.start + r.count - 1;
+    host(layout_.firsts)[s] = r.first;
+    if (r.count <= attention_few_tokens) {
+      for (std::int32_t i = 0; i < r.count; ++i) host(layout_.few)[few++] = r.first + i;
+    }
     longest = std::max(longest, r.start + r.count);
   }
+  host(layout_.firsts)[sequences] = static_cast<std::int32_t>(batch.tokens.size());
   std::int32_t* pages = host(layout_.pages);
   std::int32_t used = 0;
   for (std::size_t g = 0; g < groups; ++g) {
@@ -76,6 +85,7 @@ KvStep StepData::of_group(std::int32_t group) const noexcept {
   s.pages = device_.at<std::int32_t>(4 * layout_.pages);
   s.pages_at = device_.at<std::int32_t>(4 * layout_.pages_at[static_cast<std::size_t>(group)]);
   s.longest = device_.at<std::int32_t>(4 * layout_.longest);
+  s.firsts = device_.at<std::int32_t>(4 * layout_.firsts);
   return s;
 }
 

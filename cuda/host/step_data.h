@@ -20,6 +20,8 @@ struct StepLayout {
   std::uint64_t rows = 0;
   std::uint64_t longest = 0;
   std::uint64_t last = 0;
+  std::uint64_t firsts = 0;
+  std::uint64_t few = 0;
   std::vector<std::uint64_t> pages_at{};  ///< per state group
   std::uint64_t pages = 0;                ///< of all groups, packed
   std::uint64_t words = 0;
@@ -40,6 +42,8 @@ class StepData {
   const std::int32_t* tokens() const noexcept { return device_.at<std::int32_t>(4 * layout_.tokens); }
   const std::int32_t* positions() const noexcept { return device_.at<std::int32_t>(4 * layout_.positions); }
   const std::int32_t* rows() const noexcept { return device_.at<std::int32_t>(4 * layout_.rows); }
+  /// Rows of sequences with no more than attention_few_tokens, where there are others too.
+  const std::int32_t* few() const noexcept { return device_.at<std::int32_t>(4 * layout_.few); }
   KvStep of_group(std::int32_t group) const noexcept;
 
  private:

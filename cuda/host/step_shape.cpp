@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "kernels/attention_mma.h"
+#include "kernels/attention_tiled.h"
 
 namespace llminfer::cuda {
 namespace {
@@ -25,6 +26,7 @@ StepShape shape_of(const backend::StepBatch& batch, const backend::StepOutputs& 
   for (const backend::SequenceRange& r : batch.sequences) {
     s.longest = std::max(s.longest, r.start + r.count);
     s.single = s.single && r.count == 1;
+    if (r.count > attention_few_tokens) s.many += r.count;
   }
   if (exact || !s.single) return s;
   s.filled = true;

@@ -11,6 +11,7 @@ struct StepShape {
   std::int32_t tokens = 0;   ///< rows, those that only fill the batch up included
   std::int32_t outputs = 0;  ///< the same
   std::int32_t longest = 1;  ///< keys of the longest sequence, or more
+  std::int32_t many = 0;     ///< rows of sequences with more than attention_few_tokens
   bool hidden = false;       ///< the head is left out
   bool single = false;       ///< each sequence has one token
   bool all_rows = false;  ///< of a filled step every row is wanted, in their order: rows gathered are those there are

@@ -1,5 +1,5 @@
-// Attention on tensor cores, for caches of f16 and heads of 64, 80, 96, 128 or 256 values: the query heads that share a
-// KV head are the rows of one product, so that keys and values are read once for all of them.
+// Attention on tensor cores, for caches of f16, bf16, q8_0 or q4_0 and heads of 64, 80, 96, 128 or 256 values: the query
+// heads that share a KV head are the rows of one product, so that keys and values are read once for all of them.
 //
 // A long sequence is split into ranges of keys that blocks take side by side; each leaves its maximum, sum and
 // unnormalised output, and the last one of them merges all in the order of the ranges.
@@ -13,7 +13,8 @@ namespace llminfer::cuda {
 /// Whether the kernel takes heads of this kind; at most 16 query heads may share a KV head.
 inline bool attention_mma_takes(KvType k, KvType v, std::int32_t k_width, std::int32_t v_width, std::int32_t group) {
   const bool width = k_width == 64 || k_width == 80 || k_width == 96 || k_width == 128 || k_width == 256;
-  return k == KvType::f16 && v == KvType::f16 && k_width == v_width && width && group <= 16;
+  const bool type = k == v && k != KvType::f32 && k != KvType::automatic;
+  return type && k_width == v_width && width && group >= 1 && group <= 16;
 }
 
 /// Keys that are worth a block of their own.
@@ -39,6 +40,7 @@ inline std::int64_t attention_partial_floats(std::int64_t tokens, std::int64_t c
 
 /// What a launch needs beside the parameters of attention.
 struct AttentionRoom {
+  const std::int32_t* rows = nullptr;  ///< [tokens]: which of the step's, others are left alone; null: all
   std::int32_t ranges = 1;
   float* partials = nullptr;     ///< attention_partial_floats; unused where `ranges` is 1
   unsigned* merges = nullptr;    ///< [attention_merges], zero before and after; unused where `ranges` is 1

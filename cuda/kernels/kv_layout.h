@@ -1,10 +1,12 @@
 // How cached keys and values lie in memory. A page holds 16 tokens: for each layer the key blocks of all heads, then
 // the value blocks. A block is one head's 16 rows:
 //   f32, f16, bf16   [16][width] values
-//   q8_0             [16][width rounded up to 32] int8, then [16][width / 32] f16 scales
-//   q4_0             [16][that / 2] bytes: byte i of 32 values holds values i (low nibble) and i + 16, then the scales
-// Values and scales are those of the file formats of the same name. Blocks are multiples of 32 bytes but for narrow
-// plain ones (16 x width x size).
+//   q8_0             for each 32 values of width, which is rounded up: [16][32] int8; then [16][width / 32] f16 scales
+//   q4_0             for each 64 values: [16][32] bytes, for 32 that are left: [16][16]; then the scales. Byte i of 16
+//                    holds values i (low nibble) and i + 16
+// So a row's bytes are whole sectors, and those of 16 rows lie side by side for loads of 512 bytes. Values and scales
+// are those of the file formats of the same name. Blocks are multiples of 32 bytes but for narrow plain ones (16 x
+// width x size).
 #pragma once
 
 #include <cstdint>
@@ -48,6 +50,7 @@ struct KvStep {
   const std::int32_t* pages = nullptr;        ///< page numbers of all sequences
   const std::int32_t* pages_at = nullptr;     ///< [sequences]: where a sequence's pages start in `pages`
   const std::int32_t* longest = nullptr;      ///< [1]: keys of the longest sequence
+  const std::int32_t* firsts = nullptr;       ///< [sequences + 1]: a sequence's first row; at the end the rows
 };
 
 }  // namespace llminfer::cuda

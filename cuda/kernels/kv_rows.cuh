@@ -11,6 +11,20 @@ __device__ inline std::uint8_t* kv_block(const KvSide& side, const std::int32_t*
   return side.data + pages[position / kv_page] * side.page_bytes + side.offset + head * side.block_bytes;
 }
 
+/// Where 16 bytes of a row's levels are in a quantized block (see kv_layout.h): chunk c of `groups` * 32 values, which
+/// are two chunks a group of q8_0 and one of q4_0.
+template <KvType Type>
+__host__ __device__ inline int kv_chunk_at(int groups, int row, int c) {
+  const int chunks = Type == KvType::q8_0 ? 2 * groups : groups;
+  const bool alone = c + 1 == chunks && c % 2 == 0;
+  return c / 2 * 32 * kv_page + (alone ? 16 * row : 32 * row + c % 2 * 16);
+}
+/// Where the scales begin: [16][groups] halves.
+template <KvType Type>
+__host__ __device__ inline int kv_scales_at(int groups) {
+  return kv_page * groups * (Type == KvType::q8_0 ? 32 : 16);
+}
+
 /// Value i of row `row` (position % 16) of a block.
 template <KvType Type>
 __device__ inline float kv_value(const std::uint8_t* block, int width, int row, int i) {
@@ -22,13 +36,11 @@ __device__ inline float kv_value(const std::uint8_t* block, int width, int row, 
     return bf16_at(block + 2 * (row * width + i));
   } else {
     const int groups = (width + 31) / 32;
-    constexpr int bytes = Type == KvType::q8_0 ? 32 : 16;
-    const float d = f16_at(block + kv_page * groups * bytes + 2 * (row * groups + i / 32));
-    const std::uint8_t* values = block + (row * groups + i / 32) * bytes;
+    const float d = f16_at(block + kv_scales_at<Type>(groups) + 2 * (row * groups + i / 32));
     if constexpr (Type == KvType::q8_0) {
-      return d * static_cast<float>(static_cast<signed char>(values[i % 32]));
+      return d * static_cast<float>(static_cast<signed char>(block[kv_chunk_at<Type>(groups, row, i / 16) + i % 16]));
     } else {
-      const int q = values[i % 16];
+      const int q = block[kv_chunk_at<Type>(groups, row, i / 32) + i % 16];
       return d * static_cast<float>((i % 32 < 16 ? q & 15 : q >> 4) - 8);
     }
   }

@@ -22,20 +22,19 @@ __device__ inline int whole(float v) {
 
 template <KvType Type>
 __device__ void store_group(std::uint8_t* block, int groups, int row, int group, int lane, float v) {
-  constexpr int bytes = Type == KvType::q8_0 ? 32 : 16;
   const float extreme = extreme_of(v);
   const float d = Type == KvType::q8_0 ? fabsf(extreme) / 127.0F : extreme / -8.0F;
   const float inverse = d == 0 ? 0.0F : 1.0F / d;
-  std::uint8_t* to = block + (row * groups + group) * bytes;
   if constexpr (Type == KvType::q8_0) {
-    to[lane] = static_cast<std::uint8_t>(whole(v * inverse));
+    block[kv_chunk_at<Type>(groups, row, 2 * group + lane / 16) + lane % 16] =
+        static_cast<std::uint8_t>(whole(v * inverse));
   } else {
     const int level = min(15, static_cast<int>(fmaxf(v * inverse + 8.5F, 0.0F)));
     const int upper = __shfl_down_sync(0xffffffffU, level, 16);
-    if (lane < 16) to[lane] = static_cast<std::uint8_t>(level | upper << 4);
+    if (lane < 16) block[kv_chunk_at<Type>(groups, row, group) + lane] = static_cast<std::uint8_t>(level | upper << 4);
   }
   if (lane == 0) {
-    unsigned short* scales = reinterpret_cast<unsigned short*>(block + kv_page * groups * bytes);
+    unsigned short* scales = reinterpret_cast<unsigned short*>(block + kv_scales_at<Type>(groups));
     scales[row * groups + group] = __half_as_ushort(__float2half_rn(d));
   }
 }

@@ -69,12 +69,22 @@ __device__ inline float2 floats_of_pair(unsigned pair) {
   return r;
 }
 
+// Pairs of bfloat16 in 32 bits.
+__device__ inline unsigned pair_of_bf16(float low, float high) {
+  unsigned r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+__device__ inline float2 floats_of_bf16(unsigned pair) {
+  return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000U));
+}
+
 /// Sums of two halves as those of two bfloat16.
 __device__ inline void split_bf16(unsigned halves, unsigned more, unsigned& upper, unsigned& rest) {
   const float2 a = floats_of_pair(halves), b = floats_of_pair(more), v = make_float2(a.x + b.x, a.y + b.y);
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(upper) : "f"(v.y), "f"(v.x));
-  const float low = v.x - __uint_as_float(upper << 16), high = v.y - __uint_as_float(upper & 0xffff0000U);
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rest) : "f"(high), "f"(low));
+  upper = pair_of_bf16(v.x, v.y);
+  const float2 there = floats_of_bf16(upper);
+  rest = pair_of_bf16(v.x - there.x, v.y - there.y);
 }
 
 /// d = A B + c: A 16 x 16 halves, B 16 x 8 halves, d and c 16 x 8 floats, spread over the warp as mma.m16n8k16 has
@@ -97,6 +107,37 @@ __device__ inline void multiply_add(float (&d)[4], const unsigned (&a)[4], unsig
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// The same with pairs of bfloat16.
+__device__ inline void multiply_add_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// Four matrices of 8 x 8 halves from shared memory: lane 8 m + r names row r (16 bytes) of matrix m. Lane 4 g + t gets
+/// of each the elements 2 t and 2 t + 1 of row g.
+__device__ inline void load_matrices(unsigned (&d)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+/// Transposed: elements g of rows 2 t and 2 t + 1.
+__device__ inline void load_matrices_across(unsigned (&d)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+
+/// 2^v: about 2^-22 of it off, 0 for -infinity.
+__device__ inline float power_of_two(float v) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
 }
 
 }  // namespace llminfer::cuda

@@ -237,6 +237,18 @@ TEST_CASE("what other threads put on the stream is done, while steps are recorde
   no_findings();
 }
 
+TEST_CASE("pages say in which order they are") {
+  const Device d;
+  const auto layout = [&](KvType k, KvType v) {
+    return std::string(d.program->make_kv({k, v}, std::vector<std::int32_t>{1}).value()->layout());
+  };
+  for (const KvType type : {KvType::f32, KvType::f16, KvType::bf16}) CHECK(layout(type, type) == "cuda-1");
+  for (const KvType type : {KvType::q8_0, KvType::q4_0}) {
+    CHECK(layout(type, KvType::f16) == "cuda-2");
+    CHECK(layout(KvType::f16, type) == "cuda-2");
+  }
+}
+
 TEST_CASE("rows that stand for the tokens' own are no more than these") {
   const std::vector<Token> tokens(5);
   const std::vector<std::int32_t> positions(5), rows = {0, 1, 2, 3, 4};

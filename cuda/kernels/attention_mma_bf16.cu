@@ -1,0 +1,7 @@
+#include "kernels/attention_mma.cuh"
+
+namespace llminfer::cuda {
+
+template void launch_split_of<KvType::bf16>(const AttentionParams& p, const AttentionRoom& room, cudaStream_t stream);
+
+}  // namespace llminfer::cuda
