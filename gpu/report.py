@@ -77,9 +77,10 @@ def lines_of(name, part):
                    f"{row['microseconds']:.1f} us{share}")
     elif name == "attention":
         for row in result["attention"]:
-            share = f", {row['share_of_copy']:.0%} of copying" if "share_of_copy" in row else ""
-            yield (f"attention head {row['head']}, {row['sequences']} x {row['context']}: "
-                   f"{row['microseconds']:.1f} us{share}")
+            share = "".join(f", {row[s]:.0%} of {what}" for s, what in
+                            (("share_of_copy", "copying"), ("share_of_tensor", "tensor")) if s in row)
+            yield (f"attention {row['cache']} head {row['head']}, {row['sequences']} x {row['tokens']} behind "
+                   f"{row['context']}: {row['microseconds']:.1f} us{share}")
     elif name.startswith("sanitizer"):
         yield f"{result['tool']}: {result['summary']}"
     elif name == "peers":

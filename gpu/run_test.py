@@ -72,7 +72,9 @@ def parts(folder):
     dense = c["dense"]["result"]["dense"]
     expect([(r["type"], r["rows"]) for r in dense] == [(t, n) for t in ("F32", "F16", "BF16") for n in (1, 17)], "dense")
     expect(all(r["cublas_microseconds"] > 0 and r["times_cublas"] > 0 for r in dense), "beside cuBLAS")
-    expect(len(c["attention"]["result"]["attention"]) == 2, "attention")
+    rows = c["attention"]["result"]["attention"]
+    expect([(r["cache"], r["head"], r["tokens"]) for r in rows] == [("f16", 64, 1), ("f16", 64, 20), ("f16", 128, 1)], "attention")
+    expect("share_of_copy" in rows[0] and "share_of_copy" not in rows[1], "shares of attention")
 
 
 def failures(folder):

@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "host/ceilings.h"
 #include "kernels/attention_mma.h"
+#include "kernels/attention_tiled.h"
 #include "llminfer/weight_type.hpp"
 #include "timed_product.h"
 
@@ -30,25 +31,29 @@ Json product_row(const Shared& engine, const ProductShape& s, const Options& opt
   return row;
 }
 
-/// The numbers of a step in which each sequence has one token behind `context` others.
+/// The numbers of a step in which each sequence has `tokens` tokens behind `context` others.
 struct Step {
-  Step(const Shared& engine, int sequences, int context) {
-    const int pages_each = (context + kv_page) / kv_page;
+  Step(const Shared& engine, int sequences, int context, int tokens) {
+    const int pages_each = (context + tokens - 1 + kv_page) / kv_page;
     std::vector<std::int32_t> words;
     const auto add = [&](auto value_of, int n) {
       const std::size_t at = words.size();
       for (int i = 0; i < n; ++i) words.push_back(value_of(i));
       return at;
     };
-    const std::size_t positions = add([&](int) { return context; }, sequences);
-    const std::size_t of = add([](int i) { return i; }, sequences);
+    const std::size_t positions = add([&](int i) { return context + i % tokens; }, sequences * tokens);
+    const std::size_t of = add([&](int i) { return i / tokens; }, sequences * tokens);
+    const std::size_t last = add([&](int) { return context + tokens - 1; }, sequences);
+    const std::size_t firsts = add([&](int i) { return i * tokens; }, sequences + 1);
     const std::size_t pages_at = add([&](int i) { return i * pages_each; }, sequences);
-    const std::size_t longest = add([&](int) { return context + 1; }, 1);
+    const std::size_t longest = add([&](int) { return context + tokens; }, 1);
     pages = sequences * pages_each;
     const std::size_t numbers = add([](int i) { return i; }, pages);
     memory = Memory(engine, Memory::Kind::device, 4 * words.size());
     check(cudaMemcpy(memory.data(), words.data(), 4 * words.size(), cudaMemcpyHostToDevice), "copying a step");
-    step.positions = step.last = memory.at<std::int32_t>(4 * positions);
+    step.positions = memory.at<std::int32_t>(4 * positions);
+    step.last = memory.at<std::int32_t>(4 * last);
+    step.firsts = memory.at<std::int32_t>(4 * firsts);
     step.sequence_of = memory.at<std::int32_t>(4 * of);
     step.pages_at = memory.at<std::int32_t>(4 * pages_at);
     step.longest = memory.at<std::int32_t>(4 * longest);
@@ -59,42 +64,57 @@ struct Step {
   KvStep step{};
 };
 
-Json attention_row(const Shared& engine, int width, int group, int sequences, int context, const Options& options) {
+struct AttentionShape {
+  KvType type;
+  int width, group, sequences, context, tokens;  // tokens: of each sequence, behind `context` others
+};
+
+Json attention_row(const Shared& engine, const AttentionShape& s, const Options& options) {
   constexpr int kv_heads = 8;
-  const int heads = kv_heads * group;
-  const Step step(engine, sequences, context);
-  const std::int64_t block = kv_block_bytes(KvType::f16, width), page = 2 * kv_heads * block;
+  const int heads = kv_heads * s.group, rows = s.sequences * s.tokens;
+  const Step step(engine, s.sequences, s.context, s.tokens);
+  const std::int64_t block = kv_block_bytes(s.type, s.width), page = 2 * kv_heads * block;
   const Memory cache = filled(engine, page * step.pages);
-  const Memory q = filled(engine, std::int64_t{4} * sequences * heads * width);
-  const Memory out = filled(engine, std::int64_t{4} * sequences * heads * width);
-  const Memory partials = filled(engine, 4 * attention_partial_floats(sequences, context + 1, heads, width) + 16);
+  const Memory q = filled(engine, std::int64_t{4} * rows * heads * s.width);
+  const Memory out = filled(engine, std::int64_t{4} * rows * heads * s.width);
+  const Memory partials = filled(engine, 4 * attention_partial_floats(rows, s.context + 1, heads, s.width) + 16);
   AttentionParams p;
   p.q = q.at<float>(0);
   p.out = out.at<float>(0);
-  p.k = {cache.data(), page, 0, block, width, KvType::f16};
-  p.v = {cache.data(), page, kv_heads * block, block, width, KvType::f16};
+  p.k = {cache.data(), page, 0, block, s.width, s.type};
+  p.v = {cache.data(), page, kv_heads * block, block, s.width, s.type};
   p.step = step.step;
-  p.tokens = sequences;
+  p.tokens = rows;
   p.heads = heads;
   p.kv_heads = kv_heads;
   p.scale = 0.125F;
-  const std::int64_t merges_bytes = 4 * attention_merges(sequences, kv_heads);
+  const std::int64_t merges_bytes = 4 * attention_merges(rows, kv_heads);
   const Memory merges = filled(engine, merges_bytes);
   check(cudaMemsetAsync(merges.data(), 0, static_cast<std::size_t>(merges_bytes), engine->stream()), "counters");
   AttentionRoom room;
-  room.ranges = attention_ranges(p.tokens, kv_heads, context + 1);
+  room.ranges = attention_ranges(p.tokens, kv_heads, s.context + 1);
   room.partials = partials.at<float>(0);
   room.merges = merges.at<unsigned>(0);
-  const double seconds =
-      median_seconds(engine, options.samples, [&] { return launch_attention_mma(p, room, engine->stream()); });
-  const double bytes = 4.0 * kv_heads * width * (context + 1.0) * sequences;
-  Json row = {{"head", width},
-              {"group", group},
-              {"sequences", sequences},
-              {"context", context},
+  const int each = attention_tile_tokens(s.group);
+  const AttentionTiles tiles{s.sequences, s.sequences * ((s.tokens + each - 1) / each)};
+  const bool tiled = s.tokens > attention_few_tokens;
+  const double seconds = median_seconds(engine, options.samples, [&] {
+    return tiled ? launch_attention_tiled(p, tiles, engine->stream()) : launch_attention_mma(p, room, engine->stream());
+  });
+  const double keys = s.context + (s.tokens + 1) / 2.0;  // that a token sees, by the mean
+  const double bytes = 2.0 * static_cast<double>(block) / kv_page * kv_heads * (s.context + s.tokens) * s.sequences;
+  const double operations = 4.0 * rows * heads * s.width * keys;
+  Json row = {{"cache", to_string(s.type)},
+              {"head", s.width},
+              {"group", s.group},
+              {"sequences", s.sequences},
+              {"context", s.context},
+              {"tokens", s.tokens},
               {"microseconds", 1e6 * seconds},
-              {"bytes_per_s", bytes / seconds}};
-  if (options.copy > 0) row["share_of_copy"] = bytes / seconds / options.copy;
+              {"bytes_per_s", bytes / seconds},
+              {"operations_per_s", operations / seconds}};
+  if (options.copy > 0 && !tiled) row["share_of_copy"] = bytes / seconds / options.copy;
+  if (options.tensor > 0 && tiled) row["share_of_tensor"] = operations / seconds / options.tensor;
   return row;
 }
 
@@ -138,12 +158,19 @@ bool products(const Shared& engine, const Options& options, Json& out) {
 
 bool attention(const Shared& engine, const Options& options, Json& out) {
   Json list = Json::array();
-  for (const int width : {64, 128, 256}) {
-    for (const int sequences : {1, 8, 32}) {
-      for (const int context : options.tiny ? std::vector<int>{40} : std::vector<int>{1024, 8192, 32768}) {
-        if (options.tiny && (sequences > 1 || width > 128)) continue;
-        if (std::int64_t{width} * sequences * context > std::int64_t{128} * 32 * 8192) continue;
-        list.push_back(attention_row(engine, width, 4, sequences, context, options));
+  for (const KvType type : {KvType::f16, KvType::bf16, KvType::q8_0, KvType::q4_0}) {
+    for (const int width : {64, 128, 256}) {
+      for (const int sequences : {1, 8, 32}) {
+        for (const int context : options.tiny ? std::vector<int>{40} : std::vector<int>{1024, 8192, 32768}) {
+          if (options.tiny && (sequences > 1 || width > 128 || type != KvType::f16)) continue;
+          if (std::int64_t{width} * sequences * context > std::int64_t{128} * 32 * 8192) continue;
+          if (type != KvType::f16 && (width != 128 || context == 1024)) continue;
+          list.push_back(attention_row(engine, {type, width, 4, sequences, context, 1}, options));
+        }
+      }
+      for (const int tokens : options.tiny ? std::vector<int>{20} : std::vector<int>{512, 4096}) {
+        if (width > 128 || (options.tiny && (width > 64 || type != KvType::f16))) continue;
+        list.push_back(attention_row(engine, {type, width, 4, 1, 0, tokens}, options));
       }
     }
   }
