@@ -129,8 +129,8 @@ core::Share Executor::column_share(const Phase& phase, int thread, int threads) 
   return core::share_of(phase.columns, thread, threads, grain);
 }
 
-/// Columns of a piece where rows are many: 512 rows of two products are half a MB.
-constexpr std::int64_t columns_of_many_rows = 128;
+/// Columns of a piece where rows are many: 512 rows of two products are a MB.
+constexpr std::int64_t columns_of_many_rows = 256;
 
 /// Each thread takes a part of the columns through all products and steps, a piece at a time, so that what one step
 /// writes is in the cache for the next.

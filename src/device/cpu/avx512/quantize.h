@@ -129,8 +129,10 @@ static inline FW store_pair(__m512i q, bool alone, std::int8_t* out, std::int16_
   return _mm512_maskz_cvtepi32_ps(0xffff, sums);
 }
 
-/// 1 to 8 blocks.
-static inline void quantize_round(const float* x, int count, const QuantRow& out) {
+/// Blocks b .. b + count - 1, 1 to 8 of them. A QuantRow of their own would be made in memory, and read from there too
+/// early to be forwarded.
+static inline void quantize_round(const float* x, std::int64_t b, int count, const QuantRow& out) {
+  x += 32 * b;
   const int pairs = (count + 1) / 2;
   const auto pair_at = [&](int p) {
     const float* first = x + 64 * p;
@@ -147,18 +149,17 @@ static inline void quantize_round(const float* x, int count, const QuantRow& out
   FW sums = set_wide(0.0F);
   for (int p = 0; p < pairs; ++p) {
     const __m512i q = levels_of(pair_at(p), p, fit);
-    sums = keep_pair(sums, store_pair(q, 2 * p + 1 == count, out.q + 64 * p, out.half + 4 * p), p);
+    sums = keep_pair(sums, store_pair(q, 2 * p + 1 == count, out.q + 32 * b + 64 * p, out.half + 2 * b + 4 * p), p);
   }
   const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
   const __mmask16 there = static_cast<__mmask16>((1 << count) - 1);
-  _mm512_mask_storeu_ps(out.d, there, _mm512_maskz_permutexvar_ps(0xffff, order, fit.d));
-  _mm512_mask_storeu_ps(out.sum, there, _mm512_maskz_permutexvar_ps(0xffff, order, mul(fit.d, sums)));
+  _mm512_mask_storeu_ps(out.d + b, there, _mm512_maskz_permutexvar_ps(0xffff, order, fit.d));
+  _mm512_mask_storeu_ps(out.sum + b, there, _mm512_maskz_permutexvar_ps(0xffff, order, mul(fit.d, sums)));
 }
 
 static void quantize(const float* in, std::int64_t n, const QuantRow& out) {
   for (std::int64_t b = 0; b < n / 32; b += 8) {
     const std::int64_t left = n / 32 - b;
-    quantize_round(in + 32 * b, static_cast<int>(left < 8 ? left : 8),
-                   {out.q + 32 * b, out.d + b, out.sum + b, out.half + 2 * b});
+    quantize_round(in, b, static_cast<int>(left < 8 ? left : 8), out);
   }
 }
