@@ -55,8 +55,8 @@ static inline __m256i five_sum(const std::byte* lines, int half, const std::int8
 #pragma GCC unroll 4
   for (int w = 0; w < 4; ++w) {
     const __m256i x = load_line(lines + 64 * (w + 1), half);
-    const __m256i a = _mm256_or_si256(low_nibbles(x), fifth_bits(qh, w));
-    const __m256i b = _mm256_or_si256(high_nibbles(x), fifth_bits(qh, w + 4));
+    const __m256i a = with_fifth_bits(low_nibbles(x), qh, w);
+    const __m256i b = with_fifth_bits(high_nibbles(x), qh, w + 4);
     low = _mm256_add_epi16(low, _mm256_maddubs_epi16(a, broadcast(q + 4 * w)));
     high = _mm256_add_epi16(high, _mm256_maddubs_epi16(b, broadcast(q + 16 + 4 * w)));
   }

@@ -40,7 +40,9 @@ static inline I shr32_by(I x, I n) { return _mm256_srlv_epi32(x, n); }
 static inline I add8(I a, I b) { return _mm256_add_epi8(a, b); }
 static inline I negate16(I x) { return _mm256_sub_epi16(_mm256_setzero_si256(), x); }
 static inline I sub32(I a, I b) { return _mm256_sub_epi32(a, b); }
-static inline I equal8(I a, I b) { return _mm256_cmpeq_epi8(a, b); }
+static inline I add_16_where(I low, I bits, I mask) {
+  return or_i(low, and_i(_mm256_cmpeq_epi8(and_i(bits, mask), mask), set8(16)));
+}
 static inline I greater32(I a, I b) { return _mm256_cmpgt_epi32(a, b); }
 static inline I select(I mask, I a, I b) { return _mm256_blendv_epi8(b, a, mask); }
 static inline I low_high(I low, I high) { return _mm256_blend_epi16(low, high, 0xaa); }

@@ -39,7 +39,9 @@ static inline I shr32_by(I x, I n) { return _mm512_maskz_srlv_epi32(all, x, n); 
 static inline I add8(I a, I b) { return _mm512_add_epi8(a, b); }
 static inline I negate16(I x) { return _mm512_sub_epi16(_mm512_setzero_si512(), x); }
 static inline I sub32(I a, I b) { return _mm512_sub_epi32(a, b); }
-static inline I equal8(I a, I b) { return _mm512_movm_epi8(_mm512_cmpeq_epi8_mask(a, b)); }
+static inline I add_16_where(I low, I bits, I mask) {
+  return _mm512_mask_add_epi8(low, _mm512_test_epi8_mask(bits, mask), low, set8(16));
+}
 static inline I greater32(I a, I b) { return _mm512_maskz_set1_epi32(_mm512_cmpgt_epi32_mask(a, b), -1); }
 static inline I select(I mask, I a, I b) { return _mm512_ternarylogic_epi32(mask, a, b, 0xca); }
 static inline I low_high(I low, I high) { return _mm512_mask_blend_epi16(0xaaaaaaaaU, low, high); }

@@ -43,7 +43,7 @@ static inline I shr32_by(I x, I n) { return of32(vshlq_u32(to32(x), vnegq_s32(vr
 static inline I add8(I a, I b) { return vaddq_u8(a, b); }
 static inline I negate16(I x) { return vreinterpretq_u8_s16(vnegq_s16(vreinterpretq_s16_u8(x))); }
 static inline I sub32(I a, I b) { return of32(vsubq_u32(to32(a), to32(b))); }
-static inline I equal8(I a, I b) { return vceqq_u8(a, b); }
+static inline I add_16_where(I low, I bits, I mask) { return or_i(low, and_i(vtstq_u8(bits, mask), set8(16))); }
 static inline I greater32(I a, I b) { return of32(vcgtq_s32(vreinterpretq_s32_u8(a), vreinterpretq_s32_u8(b))); }
 static inline I select(I mask, I a, I b) { return vbslq_u8(mask, a, b); }
 static inline I low_high(I low, I high) { return select(set32(0xffff), low, high); }
