@@ -27,8 +27,12 @@ __device__ inline float power_below(float largest) {
 }
 
 /// What tensor instructions get of keys and values that are cached so: bfloat16 stays what it is, all else becomes
-/// halves. bfloat16 has 8 bits: what is multiplied by it is a sum of two.
+/// halves. bfloat16 has 8 bits: weights that are multiplied by it are sums of two.
 constexpr bool in_bf16(KvType type) { return type == KvType::bf16; }
+
+/// Queries are sums of two where the cache has what was stored, to 2^-11 or better: rounded once they would be the most
+/// of the error. Quantized caches are further off.
+constexpr int query_parts(KvType type) { return type == KvType::f16 || type == KvType::bf16 ? 2 : 1; }
 
 template <bool Bf16>
 __device__ unsigned pair_of(float low, float high) {

@@ -40,9 +40,9 @@ __device__ inline unsigned pair_at(unsigned first, unsigned second, int index) {
 
 template <KvType Type, int D>
 struct PlainPages {
+  static constexpr KvType type = Type;
   static constexpr bool bf16 = in_bf16(Type);
-  /// Of weights: values are exact. Halves of the widest heads leave no registers for them.
-  static constexpr bool rests = bf16 || D <= 128;
+  static constexpr bool rests = true;   // of weights: values are exact
   static constexpr int keys = kv_page;  // at once
   static constexpr int tail = D % 64;   // columns of values
   static constexpr int tail_stride = 2 * tail + 16, tail_loads = tail / 16;
@@ -112,7 +112,7 @@ struct PlainPages {
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         const unsigned low = pair_at(v[0][j / 2], v[1][j / 2], j % 2), high = pair_at(v[2][j / 2], v[3][j / 2], j % 2);
-        if constexpr (rests) multiply_add_as<bf16>(o[8 * b + j], rests_of[0], low, high);
+        multiply_add_as<bf16>(o[8 * b + j], rests_of[0], low, high);
         multiply_add_as<bf16>(o[8 * b + j], weights[0], low, high);
       }
     }
@@ -152,6 +152,7 @@ struct PlainPages {
 
 template <KvType Type, int D>
 struct UnpackedPages {
+  static constexpr KvType type = Type;
   using Rows = UnpackedRows<Type, D, kv_page>;
   static constexpr bool bf16 = false;
   static constexpr bool rests = false;  // values were rounded to halves, and so may weights be
@@ -187,8 +188,8 @@ struct UnpackedPages {
   __device__ void multiply_keys(const Query& q, int key, float (*s)[4]) {
     place(k, 0, key);
     if constexpr (!both) {
+      look_up(key);
       fetch(v, table.p.v, 1);
-      look_up(key + turn);
     } else if (key + turn < table.end) {
       fetch(k, table.p.k, 0);
     }
@@ -208,7 +209,10 @@ struct UnpackedPages {
   __device__ void add_values(const unsigned (*weights)[4], const unsigned (*)[4], int key, float (*o)[4]) {
     place(v, 1, key);
     if constexpr (!both) {
-      if (key + turn < table.end) fetch(k, table.p.k, 0);
+      if (key + turn < table.end) {
+        look_up(key + turn);
+        fetch(k, table.p.k, 0);
+      }
     } else if (key + turn < table.end) {
       fetch(v, table.p.v, 1);
       look_up(key + 2 * turn);

@@ -10,7 +10,7 @@ namespace llminfer::cuda {
 template <class Pages, int D>
 struct Query {
   static constexpr int steps = D / 16;
-  static constexpr int parts = Pages::bf16 ? 2 : 1;  // what is rounded, and the rest
+  static constexpr int parts = query_parts(Pages::type);  // what is rounded, and the rest
   /// Wide heads, and two parts, leave no registers for it: all warps read it from shared memory then.
   static constexpr bool in_shared = D > 128 || parts == 2;
   static constexpr int shared_words = in_shared ? parts * steps * 32 : 1;  // of 16 bytes

@@ -8,8 +8,9 @@
 //   output  O[16 x D] += P V. What mma leaves of S in a lane is what it wants of P; V is B, by ldmatrix across
 //
 // Softmax runs along in powers of two. Tiles that no row of a warp sees are left out; only those that some row does not
-// see all of are masked. Bytes: K and V of a sequence once for each 64 rows. Roof: tensor instructions. Of bfloat16
-// caches queries and weights are sums of two bfloat16: twice the products. Speed not yet measured.
+// see all of are masked. Bytes: K and V of a sequence once for each 64 rows. Roof: tensor instructions. Of f16 and
+// bfloat16 caches queries are sums of two, of bfloat16 weights too: once and a half and twice the products. Speed not
+// yet measured.
 #pragma once
 
 #include "kernels/attention_math.cuh"
@@ -28,7 +29,7 @@ struct Tiled {
   static constexpr int keys = D <= 128 ? 64 : bf16 ? 16 : 32;
   static constexpr int keys_of_warp = keys / tiled_warps;  // that it brings
   static constexpr int steps = D / 16;
-  static constexpr int parts = bf16 ? 2 : 1;
+  static constexpr int parts = query_parts(Type);
   /// Wide heads leave no registers for queries.
   static constexpr bool query_in_shared = D > 128;
   static constexpr int tile_bytes = keys * tile_stride<D>;
@@ -147,7 +148,7 @@ struct TiledQuery {
         rest[i] = rest_of<Shape::bf16>(pair[i], x, y);
       }
       put(s, pair);
-      if constexpr (Shape::bf16) put(Shape::steps + s, rest);
+      if constexpr (Shape::parts == 2) put(Shape::steps + s, rest);
     }
   }
   __device__ void get(int step, unsigned (&out)[4]) const {
@@ -211,14 +212,14 @@ __device__ void multiply_tile(const TiledQuery<Type, D>& q, const std::uint8_t* 
   for (int step = 0; step < Shape::steps; ++step) {
     unsigned a[4], rest[4];
     q.get(step, a);
-    if constexpr (Shape::bf16) q.get(Shape::steps + step, rest);
+    if constexpr (Shape::parts == 2) q.get(Shape::steps + step, rest);
 #pragma unroll
     for (int pair = 0; pair < Shape::keys / 16; ++pair) {
       unsigned b[4];
       load_matrices(b, keys + pair * 16 * tile_stride<D> + 32 * step);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
-        if constexpr (Shape::bf16) multiply_add_bf16(s[2 * pair + n], rest, b[2 * n], b[2 * n + 1]);
+        if constexpr (Shape::parts == 2) multiply_add_as<Shape::bf16>(s[2 * pair + n], rest, b[2 * n], b[2 * n + 1]);
         multiply_add_as<Shape::bf16>(s[2 * pair + n], a, b[2 * n], b[2 * n + 1]);
       }
     }

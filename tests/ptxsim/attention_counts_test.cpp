@@ -66,6 +66,18 @@ double issue_by_tensor(const Counters& c) {
          (4096 * static_cast<double>(c.mma) / (0.62 * 790e12));
 }
 
+/// Of a key more, behind a token: time of what takes longest by that of memory, on an H200.
+double longest_by_memory(KvType type, int width) {
+  const Counters less = counters_of(shape_of(type, width, group, keys - 1, 1)),
+                 more = counters_of(shape_of(type, width, group, 4 * keys - 1, 1));
+  const auto of = [&](auto Counters::*member) { return static_cast<double>(more.*member - less.*member); };
+  constexpr double clocks = 132 * 1.98e9;
+  const double others[] = {of(&Counters::global_sectors) / (4 * clocks),
+                           of(&Counters::warp_instructions) / 1.25 / (4 * clocks),
+                           of(&Counters::shared_wavefronts) / clocks, 4096 * of(&Counters::mma) / (0.62 * 790e12)};
+  return *std::max_element(std::begin(others), std::end(others)) / (32 * of(&Counters::unique_sectors) / 4.3e12);
+}
+
 Json numbers_of(const Counters& c) {
   return {{"lane_instructions", c.lane_instructions},
           {"global_sectors", c.global_sectors},
@@ -103,6 +115,15 @@ TEST_CASE("keys and values are read once, by 16 bytes a lane") {
           CHECK(static_cast<double>(a.wide_sectors) >= 0.95 * static_cast<double>(a.sectors));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("a token's attention takes as long as memory, by the counts; of four bits instructions take longer") {
+  for (const Format& f : formats) {
+    for (const int width : widths) {
+      INFO(f.name << ", heads of " << width);
+      CHECK(longest_by_memory(f.type, width) <= (f.type == KvType::q4_0 ? 1.85 : 1.05));
     }
   }
 }
@@ -151,7 +172,8 @@ TEST_CASE("attention_counts.json is written", "[.][write]") {
     std::printf("| %s |", f.name);
     for (const int width : {64, 128}) {
       const Counters c = of_prompt(f.type, width);
-      std::printf(" %.2f | %.1f | %.2f |", requested_bytes(c) / 1e6, lanes_per_pair(c), issue_by_tensor(c));
+      std::printf(" %.2f | %.1f | %.2f | %.2f |", requested_bytes(c) / 1e6, lanes_per_pair(c), issue_by_tensor(c),
+                  longest_by_memory(f.type, width));
     }
     std::printf("\n");
   }

@@ -43,9 +43,8 @@ inline void round_as(KvType type, float* row, int width) {
 class AttentionProblem {
  public:
   explicit AttentionProblem(AttentionShape s) : shape_(std::move(s)) {
-    std::mt19937 random(5);
-    make_step(random);
-    fill_cache(random);
+    make_step();
+    fill_cache();
   }
 
   const cuda::AttentionParams& params() const { return params_; }
@@ -112,7 +111,7 @@ class AttentionProblem {
   std::size_t heads() const { return static_cast<std::size_t>(shape_.kv_heads * shape_.group); }
   std::size_t out_floats() const { return static_cast<std::size_t>(params_.tokens) * heads() * width(); }
 
-  void make_step(std::mt19937& random) {
+  void make_step() {
     std::vector<std::int32_t> positions, sequence_of, last, firsts, pages, pages_at;
     std::int32_t used = 0;
     for (const auto& [before, count] : shape_.sequences) {
@@ -127,7 +126,7 @@ class AttentionProblem {
       for (int p = 0; p < (before + count + cuda::kv_page - 1) / cuda::kv_page; ++p) pages.push_back(used++);
     }
     firsts.push_back(static_cast<std::int32_t>(positions.size()));
-    std::shuffle(pages.begin(), pages.end(), random);
+    std::shuffle(pages.begin(), pages.end(), std::mt19937(5));
     page_count_ = used;
     params_.tokens = static_cast<std::int32_t>(positions.size());
     params_.step.positions = to_device(positions);
@@ -137,6 +136,7 @@ class AttentionProblem {
     params_.step.pages = to_device(pages);
     params_.step.pages_at = to_device(pages_at);
     params_.step.longest = to_device(std::vector<std::int32_t>{longest_});
+    std::mt19937 random(6);  // the first sequence's numbers are the same whatever is behind it
     std::normal_distribution<float> normal;
     q_.resize(out_floats_of(params_.tokens));
     for (float& v : q_) v = normal(random);
@@ -155,7 +155,7 @@ class AttentionProblem {
   std::size_t out_floats_of(std::int32_t tokens) const { return static_cast<std::size_t>(tokens) * heads() * width(); }
 
   /// All keys of all sequences, written by the device.
-  void fill_cache(std::mt19937& random) {
+  void fill_cache() {
     const std::int64_t block = cuda::kv_block_bytes(shape_.type, shape_.width);
     std::vector<std::int32_t> positions, sequence_of;
     for (std::size_t s = 0; s < shape_.sequences.size(); ++s) {
@@ -172,8 +172,9 @@ class AttentionProblem {
     write.tokens = static_cast<std::int32_t>(positions.size());
     write.heads = shape_.kv_heads;
     write.count = 2;
-    std::normal_distribution<float> normal;
     for (int side = 0; side < 2; ++side) {
+      std::mt19937 random(side == 0 ? 7U : 8U);
+      std::normal_distribution<float> normal;
       std::vector<float>& rows = side == 0 ? k_ : v_;
       rows.resize(positions.size() * static_cast<std::size_t>(shape_.kv_heads) * width());
       for (float& v : rows) v = normal(random);

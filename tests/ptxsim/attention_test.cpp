@@ -75,4 +75,23 @@ TEST_CASE("attention has the same bits in every order") {
   }
 }
 
+TEST_CASE("a prompt's rows do not depend on what else is in the step") {
+  for (const KvType type : formats) {
+    AttentionShape s;
+    s.type = type;
+    s.group = 4;
+    s.sequences = {{30, 40}};
+    AttentionProblem alone(s);
+    alone.run();
+    s.sequences.push_back({200, 17});
+    s.sequences.push_back({0, 2});
+    AttentionProblem beside(s);  // in other pages, too
+    beside.run();
+    const std::vector<float> expected = alone.out(), all = beside.out();
+    REQUIRE(all.size() > expected.size());
+    CHECK((std::equal(expected.begin(), expected.end(), all.begin())));
+  }
+  no_findings();
+}
+
 }  // namespace ptxsim::tests
