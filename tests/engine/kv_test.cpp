@@ -332,7 +332,7 @@ TEST_CASE("a saved session goes on in another process") {
 }
 
 TEST_CASE("saved bytes that do not belong here are refused by name") {
-  const Model model = windowed();
+  const Model model = windowed(64, tests::cpu(2), KvType::f16);  // whatever the processor's default is
   Session s = Session::open(model).value();
   s.append(some_tokens(100, 16)).value();
   s.prefill().value();
