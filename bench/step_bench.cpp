@@ -1,7 +1,8 @@
 // Steps of the CPU device on a real model, without the engine around them: tokens per second of prefill and decode, and
 // where the time goes, op by op.
 //   step_bench MODEL [prompt=512] [generate=64] [threads=0] [isa=auto] [rounds=3] [sequences=1] [chunk=prompt]
-// Prompts go in steps of `chunk` tokens; 0: none is computed, the cache of its tokens holds made-up numbers.
+// Prompts go in steps of `chunk` tokens; 0: none is computed, the cache of its tokens holds made-up numbers. Its type
+// is the kernels' default.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -67,11 +68,12 @@ class Times final : public backend::ProfileSink {
 /// Sequences that grow in step.
 class Bench {
  public:
-  Bench(const std::shared_ptr<const backend::Program>& program, const backend::Graph& graph, int context, int sequences)
+  Bench(const std::shared_ptr<const backend::Program>& program, const backend::Graph& graph, KvType cache, int context,
+        int sequences)
       : program_(program), graph_(graph), sequences_(sequences) {
     workspace_ = program->workspace().value();
     const int each = context / 32 + 1;
-    kv_ = program->make_kv({}, std::vector<std::int32_t>(graph.states.size(), each * sequences)).value();
+    kv_ = program->make_kv({cache, cache}, std::vector<std::int32_t>(graph.states.size(), each * sequences)).value();
     pages_.resize(static_cast<std::size_t>(sequences));
     for (int s = 0; s < sequences; ++s) {
       for (int i = 0; i < each; ++i) pages_[static_cast<std::size_t>(s)].push_back(s * each + i);
@@ -164,9 +166,10 @@ int main(int argc, char** argv) {
     const double begin = seconds();
     const auto program =
         device->compile(model.graph, models::FileWeights(file, model.graph, model.tensors), options).value();
-    std::printf("isa %s, %d threads, packed in %.3f s\n", device->info().isa.c_str(), device->info().threads,
-                seconds() - begin);
-    Bench bench(program, *model.graph, prompt + generate + 1, sequences);
+    const DeviceInfo info = device->info();
+    std::printf("isa %s, %d threads, packed in %.3f s, cache %s\n", info.isa.c_str(), info.threads, seconds() - begin,
+                std::string(to_string(info.default_kv)).c_str());
+    Bench bench(program, *model.graph, info.default_kv, prompt + generate + 1, sequences);
     if (chunk == 0) bench.fill();
     std::vector<double> prefill, decode, prefill_cpu, decode_cpu;
     for (int r = 0; r < rounds; ++r) {
