@@ -1,8 +1,8 @@
 // The attention kernel of the CPU device alone, every thread on KV heads of its own. Single tokens: GB/s of the cache
 // beside plain reading of as much memory, beside reading alone of the same blocks in the same order (the roof of where
 // they lie), and with pages that stay in the processor's cache (the roof of the arithmetic). Prompts: GFLOPS beside the
-// multiply-adds, or the products of bf16 where the kernels use them, that the processor can do. Rounds alternate;
-// medians, of shares too.
+// multiply-adds, or the products of bf16 where the kernels use them, that the processor can do; products of tiles (amx)
+// beside those of vectors too. Rounds alternate; medians, of shares too.
 //   attention_bench [isa=auto] [threads=0] [rounds=5] [megabytes=192] [all|decode|prefill]
 #include <algorithm>
 #include <atomic>
@@ -134,8 +134,13 @@ class Bench {
     // As of a model with 30 layers, if that fits.
     const std::int64_t page_bytes = std::min<std::int64_t>(
         60 * block * pool_.threads(), static_cast<std::int64_t>(storage_bytes_) / pages / 4096 * 4096);
-    std::vector<double> ours, peak;
+    std::vector<double> ours, peak, vectors;
     const int heads = pool_.threads();
+    const auto add_peak = [&](float (*loop)(std::int64_t), std::int64_t ops, std::vector<double>& peaks) {
+      constexpr std::int64_t loops = 500'000;
+      const double time = timed([&](int, int) { sum_ += static_cast<std::uint64_t>(loop(loops)); });
+      peaks.push_back(static_cast<double>(loops * ops) * heads / time);
+    };
     for (int r = 0; r < rounds_; ++r) {
       ours.push_back(timed([&](int thread, int) {
         std::vector<float> q(static_cast<std::size_t>(tile * m.shared * m.width), 0.25F), out(q.size());
@@ -154,16 +159,19 @@ class Bench {
           kernels_.attention(t);
         }
       }));
-      constexpr std::int64_t loops = 1'000'000;
-      const auto loop = pairs ? loops_.bf16 : loops_.f32;
-      const double time = timed([&](int, int) { sum_ += static_cast<std::uint64_t>(loop(loops)); });
-      peak.push_back(static_cast<double>(loops * (pairs ? loops_.bf16_ops : loops_.f32_ops)) * heads / time);
+      add_peak(pairs ? loops_.bf16 : loops_.f32, pairs ? loops_.bf16_ops : loops_.f32_ops, peak);
+      if (tiles_) add_peak(vector_loops_.bf16, vector_loops_.bf16_ops, vectors);
     }
     const double work = 2.0 * m.shared * m.width * static_cast<double>(tokens) * (tokens + 1) * heads;
     const double rate = work / median(ours);
-    std::printf("%-13s %-5s prompt of %5d:     %5.1f GFLOPS, %5.1f peak of %s: %3.0f %%\n", m.name, to_string(type),
-                tokens, rate * 1e-9, median(peak) * 1e-9, pairs ? "bf16 products" : "multiply-adds",
+    std::printf("%-13s %-5s prompt of %5d:     %5.1f GFLOPS, %5.1f peak of %s: %3.0f %%", m.name, to_string(type),
+                tokens, rate * 1e-9, median(peak) * 1e-9,
+                tiles_  ? "bf16 tiles"
+                : pairs ? "bf16 products"
+                        : "multiply-adds",
                 100 * rate / median(peak));
+    if (tiles_) std::printf("; %5.1f of vectors: %3.0f %%", median(vectors) * 1e-9, 100 * rate / median(vectors));
+    std::printf("\n");
   }
 
  private:
@@ -218,6 +226,8 @@ class Bench {
 
   const cpu::Kernels& kernels_;
   const cpu::PeakLoops& loops_;
+  const bool tiles_ = std::string_view(kernels_.name) == "amx";
+  const cpu::PeakLoops vector_loops_ = cpu::peak_loops_of("avx512bf16");
   core::ThreadPool pool_;
   int rounds_;
   std::size_t storage_bytes_;

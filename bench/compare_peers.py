@@ -118,7 +118,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--ours", required=True, help="llminfer-bench")
-    parser.add_argument("--isa", default="", help="of ours: avx2, avxvnni, avx512, avx512bf16, portable")
+    parser.add_argument("--isa", default="", help="of ours: avx2, avxvnni, avx512, avx512bf16, amx, portable")
     parser.add_argument("--device", default="cpu", help="of ours: cpu, or cuda or the file of a plug-in, and the peers "
                         "then have all layers on the GPU")
     parser.add_argument("--json", type=pathlib.Path, help="write the medians there as well")

@@ -21,7 +21,8 @@ struct CpuOptions {
   int threads = 0;  ///< 1 .. 1024; 0: the cores that affinity and cgroup grant this process
   std::string isa =
       "auto";  ///< which kernels: "auto" (the best there is), "portable"; "avx2", "avxvnni", "avx512",
-               ///< "avx512bf16"; "neon", "dotprod", "i8mm"; one that the processor lacks is Error unavailable
+               ///< "avx512bf16", "amx"; "neon", "dotprod", "i8mm"; one that the processor lacks is Error unavailable.
+               ///< "amx", by "auto" too, asks Linux for the tiles on behalf of the process (arch_prctl)
   bool huge_pages = true;  ///< ask for huge pages behind weights; ignored where there are none
 };
 

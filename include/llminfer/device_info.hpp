@@ -12,7 +12,7 @@ inline namespace v0 {
 struct DeviceInfo {
   std::string kind{};               ///< "reference", "cpu", "cuda", or a third party's name
   std::string name{};               ///< the hardware as it calls itself, e.g. the processor's model name
-  std::string isa{};                ///< the kernels that run, e.g. "avx2", "avx512bf16", "portable"
+  std::string isa{};                ///< the kernels that run, e.g. "avx2", "avx512bf16", "amx", "portable"
   int threads = 1;                  ///< threads that compute
   std::uint64_t memory = 0;         ///< bytes the device may use; 0 when unknown
   std::uint64_t free_memory = 0;    ///< bytes it could still give when asked; 0 when unknown

@@ -5,6 +5,10 @@
 #include "core/cpu_features.h"
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -45,6 +49,15 @@ CpuFeatures decode_x86(const X86Registers& registers) noexcept {
     features.amx_int8 = bit(registers.leaf7_edx, 25);
   }
   return features;
+}
+
+bool request_tiles() noexcept {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
 }
 
 CpuFeatures decode_aarch64(std::uint64_t hwcap, std::uint64_t hwcap2) noexcept {

@@ -63,6 +63,11 @@ struct CpuInfo {
 /// keeps its default. Any thread. Throws only bad_alloc.
 CpuInfo detect_cpu();
 
+/// Asks Linux to let this process use AMX tiles: all its threads, those that are already there too, until it ends.
+/// False where it refuses, or where there is nothing to ask for. From then on signal stacks of a thread's own
+/// (sigaltstack) must have room for the tiles, 8 KiB more. Any thread, any number of times.
+bool request_tiles() noexcept;
+
 // ---- The parts, for tests ----
 
 /// The registers that the x86 features are read from; a leaf that the processor does not have is 0.

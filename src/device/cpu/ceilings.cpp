@@ -81,9 +81,9 @@ class Probes {
 
   template <class Value>
   void add_rate(Value (*loop)(std::int64_t), std::int64_t ops) {
-    constexpr std::int64_t rounds = 200'000;  // one to two milliseconds
     if (loop == nullptr) return add([](int) {}, 0);
-    add([this, loop](int) { keep(static_cast<std::uint64_t>(static_cast<std::int64_t>(loop(rounds)))); },
+    const std::int64_t rounds = ops < 10'000 ? 200'000 : 20'000;  // one to two milliseconds, with tiles less
+    add([this, loop, rounds](int) { keep(static_cast<std::uint64_t>(static_cast<std::int64_t>(loop(rounds)))); },
         static_cast<double>(rounds * ops) * threads());
   }
 
@@ -168,8 +168,9 @@ PeakLoops peak_loops_of(std::string_view isa) noexcept {
 #if LLMINFER_CPU_X86
   if (isa != "portable") avx2::add_peak_loops(loops);
   if (isa == "avxvnni") avxvnni::add_peak_loops(loops);
-  if (isa == "avx512" || isa == "avx512bf16") avx512::add_peak_loops(loops);
+  if (isa == "avx512" || isa == "avx512bf16" || isa == "amx") avx512::add_peak_loops(loops);
   if (isa == "avx512bf16") avx512::add_bf16_peak_loop(loops);
+  if (isa == "amx") avx512::add_amx_peak_loop(loops);
 #endif
 #if LLMINFER_CPU_NEON
   if (isa != "portable") neon::add_peak_loops(loops);

@@ -72,6 +72,16 @@ Kernels avx512bf16_kernels() noexcept {
   return kernels;
 }
 
+/// With products of tiles of bf16, which are the default of its attention.
+Kernels amx_kernels() noexcept {
+  Kernels kernels = avx512_kernels();
+  kernels.name = "amx";
+#if LLMINFER_CPU_X86
+  avx512::add_amx_attention(kernels);
+#endif
+  return kernels;
+}
+
 /// aarch64's baseline.
 Kernels neon_kernels() noexcept {
   Kernels kernels = portable_kernels();
@@ -111,14 +121,16 @@ struct InstructionSet {
   std::string_view name;
   bool here = false;
   Kernels (*kernels)() noexcept = nullptr;
+  bool (*granted)() noexcept = nullptr;  ///< asks the operating system; null: there is no need
 };
 
-std::array<InstructionSet, 8> instruction_sets() {
+std::array<InstructionSet, 9> instruction_sets() {
   const core::CpuFeatures f = core::detect_cpu().features;
   const bool avx2 = LLMINFER_CPU_X86 != 0 && f.avx2 && f.fma && f.f16c;
   const bool avx512 = avx2 && f.avx512f && f.avx512bw && f.avx512dq && f.avx512vl && f.avx512_vnni;
   const bool neon = LLMINFER_CPU_NEON != 0, dotprod = LLMINFER_CPU_NEON_DOT != 0 && f.neon_dotprod;
-  return {{{"avx512bf16", avx512 && f.avx512_bf16, avx512bf16_kernels},
+  return {{{"amx", avx512 && f.avx512_bf16 && f.amx_tile && f.amx_bf16, amx_kernels, core::request_tiles},
+           {"avx512bf16", avx512 && f.avx512_bf16, avx512bf16_kernels},
            {"avx512", avx512, avx512_kernels},
            {"avxvnni", avx2 && f.avx_vnni, avxvnni_kernels},
            {"avx2", avx2, avx2_kernels},
@@ -147,13 +159,15 @@ UnpackArgs unpack_args(const PackedShape& shape, const std::byte* panel, std::in
 
 Kernels choose_kernels(std::string_view name) {
   for (const InstructionSet& set : instruction_sets()) {
-    if (name == "auto" && set.here) return sized(set.kernels());
-    if (name != set.name) continue;
+    const bool automatic = name == "auto";
+    if (automatic ? !set.here : name != set.name) continue;
     if (!set.here) core::fail(ErrorCode::unavailable, "isa: this processor or build has no \"{}\"", name);
-    return sized(set.kernels());
+    if (set.granted == nullptr || set.granted()) return sized(set.kernels());
+    if (!automatic) core::fail(ErrorCode::unavailable, "isa: the operating system does not grant \"{}\"", name);
   }
   core::fail(ErrorCode::invalid_argument,
-             "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512, avx512bf16, neon, dotprod, i8mm",
+             "isa: \"{}\" is unknown; known are auto, portable, avx2, avxvnni, avx512, avx512bf16, amx, neon, dotprod, "
+             "i8mm",
              name);
 }
 

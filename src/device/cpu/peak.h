@@ -36,6 +36,7 @@ void add_dot_peak_loops(PeakLoops& loops) noexcept;  ///< 8-bit products, where 
 namespace avx512 {  // as avxvnni, and floats
 void add_peak_loops(PeakLoops& loops) noexcept;
 void add_bf16_peak_loop(PeakLoops& loops) noexcept;
+void add_amx_peak_loop(PeakLoops& loops) noexcept;  ///< of tiles, to be run where choose_kernels() gave "amx"
 }  // namespace avx512
 
 /// Those of a table of kernels.

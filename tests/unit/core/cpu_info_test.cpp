@@ -8,6 +8,9 @@
 #include <thread>
 
 #include "catch.h"
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 using namespace llminfer::core;
 
@@ -212,6 +215,21 @@ TEST_CASE("usable cores are the smallest known number, and at least one") {
   CHECK(usable_cores({.affinity = 8, .physical = 4}) == 4);
   CHECK(usable_cores({.affinity = 8, .physical = 4, .quota = 3}) == 3);
   CHECK(usable_cores({.affinity = 2, .quota = 16}) == 2);
+}
+
+TEST_CASE("tiles are granted where the processor has them, to threads that are there already too") {
+  const bool granted = request_tiles();
+  CHECK(request_tiles() == granted);
+  if (!detect_cpu().features.amx_tile) CHECK_FALSE(granted);
+#if defined(__linux__) && defined(__x86_64__)
+  unsigned long mask = 0;
+  constexpr long get_permission = 0x1022;  // ARCH_GET_XCOMP_PERM
+  std::thread other([&] {
+    if (::syscall(SYS_arch_prctl, get_permission, &mask) != 0) mask = 0;
+  });
+  other.join();
+  CHECK(((mask >> 18 & 1) != 0) == granted);
+#endif
 }
 
 TEST_CASE("this machine") {

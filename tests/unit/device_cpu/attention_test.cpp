@@ -1,13 +1,17 @@
 // Paged attention of one KV head against plain double arithmetic, and equal bits however queries and keys are cut.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <llminfer/error.hpp>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "catch.h"
 #include "device/cpu/attention_share.h"
 #include "device/cpu/kernels.h"
 #include "plain_bf16.h"
+#include "plain_tiles.h"
 
 namespace llminfer::cpu::test {
 namespace {
@@ -222,6 +226,13 @@ std::vector<Shape> shapes() {
     out.push_back(s);
   }
   s = {};
+  s.heads = 2;
+  s.k = s.v = KvType::bf16;
+  s.k_width = 144;  // more than two groups of columns, the last one of 8 pairs
+  s.v_width = 112;
+  s.keys = 171;
+  out.push_back(s);
+  s = {};
   s.k = s.v = KvType::bf16;
   s.k_width = 7;
   s.v_width = 5;
@@ -237,16 +248,35 @@ std::vector<Shape> shapes() {
 /// Plain code with the products of `best`: equal bits are expected of it.
 Kernels plain_of(const Kernels& best) {
   Kernels kernels = choose_kernels("portable");
-  if (best.default_kv == KvType::bf16) add_plain_bf16(kernels);
+  if (std::string_view(best.name) == "amx") {
+    add_plain_tiles(kernels);
+  } else if (best.default_kv == KvType::bf16) {
+    add_plain_bf16(kernels);
+  }
   return kernels;
 }
 
-TEST_CASE("attention against double arithmetic: GQA, windows, cap, sinks, formats, scrambled pages") {
-  const Kernels kernels = choose_kernels("auto");
+/// Those of this machine beside the best ones, each attention once.
+std::vector<Kernels> other_kernels() {
+  std::vector<Kernels> out = {choose_kernels("auto")};
+  for (const char* isa : {"avx512bf16", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon"}) {
+    try {
+      const Kernels kernels = choose_kernels(isa);
+      const auto same = [&](const Kernels& k) { return k.attention == kernels.attention; };
+      if (std::none_of(out.begin(), out.end(), same)) out.push_back(kernels);
+    } catch (const Exception& e) {
+      REQUIRE(e.error().code == ErrorCode::unavailable);
+    }
+  }
+  out.erase(out.begin());
+  return out;
+}
+
+void check_accuracy(const Kernels& kernels) {
   for (const Shape& shape : shapes()) {
-    INFO("heads " << shape.heads << " widths " << shape.k_width << " " << shape.v_width << " keys " << shape.keys
-                  << " window " << shape.window << " cap " << shape.cap << " " << to_string(shape.k) << " "
-                  << to_string(shape.v));
+    INFO(kernels.name << " heads " << shape.heads << " widths " << shape.k_width << " " << shape.v_width << " keys "
+                      << shape.keys << " window " << shape.window << " cap " << shape.cap << " " << to_string(shape.k)
+                      << " " << to_string(shape.v));
     const Case c(shape, kernels);
     const std::vector<float> out = c.run(0, shape.keys, attention_rows / shape.heads);
     double worst = 0;
@@ -263,12 +293,12 @@ TEST_CASE("attention against double arithmetic: GQA, windows, cap, sinks, format
   }
 }
 
-TEST_CASE("attention bits do not depend on tiles, nor on the instruction set") {
-  const Kernels best = choose_kernels("auto"), portable = plain_of(best);
+void check_bits(const Kernels& best) {
+  const Kernels portable = plain_of(best);
   for (const Shape& shape : shapes()) {
     if (shape.keys > 1000 && shape.window == 0) continue;
-    INFO("heads " << shape.heads << " keys " << shape.keys << " window " << shape.window << " " << to_string(shape.k)
-                  << " " << to_string(shape.v));
+    INFO(best.name << " heads " << shape.heads << " keys " << shape.keys << " window " << shape.window << " "
+                   << to_string(shape.k) << " " << to_string(shape.v));
     const Case c(shape, best);
     const int from = shape.keys > 1000 ? 2100 : 0;
     const std::vector<float> truth = c.run(from, shape.keys, 1);
@@ -284,10 +314,15 @@ TEST_CASE("attention bits do not depend on tiles, nor on the instruction set") {
   }
 }
 
-TEST_CASE("attention with bf16 products: bits that do not depend on tiles and parts, close to that with floats") {
+TEST_CASE("attention against double arithmetic: GQA, windows, cap, sinks, formats, scrambled pages") {
+  check_accuracy(choose_kernels("auto"));
+}
+
+TEST_CASE("attention bits do not depend on tiles, nor on the instruction set") { check_bits(choose_kernels("auto")); }
+
+/// `products` differ from floats by the rounding of queries and weights alone.
+void check_rounding(const Kernels& products) {
   const Kernels floats = choose_kernels("portable");
-  Kernels products = floats;
-  add_plain_bf16(products);
   for (const Shape& shape : shapes()) {
     if (shape.k != KvType::bf16 && shape.v != KvType::bf16) continue;
     INFO("heads " << shape.heads << " widths " << shape.k_width << " " << shape.v_width << " keys " << shape.keys
@@ -320,10 +355,19 @@ TEST_CASE("attention with bf16 products: bits that do not depend on tiles and pa
   }
 }
 
-TEST_CASE("attention in parts of the keys has the bits of the whole") {
-  const Kernels best = choose_kernels("auto"), portable = plain_of(best);
+TEST_CASE("attention with bf16 products: bits that do not depend on tiles and parts, close to that with floats") {
+  Kernels pairs = choose_kernels("portable"), tiles = pairs;
+  add_plain_bf16(pairs);
+  add_plain_tiles(tiles);
+  check_rounding(pairs);
+  check_rounding(tiles);
+}
+
+void check_parts(const Kernels& best) {
+  const Kernels portable = plain_of(best);
   for (const Shape& shape : shapes()) {
-    INFO("heads " << shape.heads << " keys " << shape.keys << " window " << shape.window << " " << to_string(shape.k));
+    INFO(best.name << " heads " << shape.heads << " keys " << shape.keys << " window " << shape.window << " "
+                   << to_string(shape.k));
     const Case c(shape, best), plain(shape, portable);
     const int position = shape.keys - 1;
     const std::vector<float> all = c.run(position, shape.keys, 1);
@@ -335,6 +379,16 @@ TEST_CASE("attention in parts of the keys has the bits of the whole") {
     REQUIRE(plain.run_parts(position, every) == whole);
     REQUIRE(c.run_parts(position, {}) == whole);
     if (every.size() > 2) REQUIRE(c.run_parts(position, {every[0], every[2]}) == whole);
+  }
+}
+
+TEST_CASE("attention in parts of the keys has the bits of the whole") { check_parts(choose_kernels("auto")); }
+
+TEST_CASE("attention by the other kernels of this machine: errors, tiles and parts") {
+  for (const Kernels& kernels : other_kernels()) {
+    check_accuracy(kernels);
+    check_bits(kernels);
+    check_parts(kernels);
   }
 }
 

@@ -16,6 +16,8 @@ namespace {
 const bool bf16_products = true;
 #include "device/cpu/kernels/pairs.inc"
 //
+#include "device/cpu/kernels/no_tile_products.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 }  // namespace portable

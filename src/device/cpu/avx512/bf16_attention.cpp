@@ -17,14 +17,11 @@ namespace {
 #include "device/cpu/kernels/kv.inc"
 //
 #include "device/cpu/avx512/float_tiles.h"
-
-static const bool bf16_products = true;
-static inline FW dot_pairs(FW sum, FW a, FW b) {
-  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
-}
-static inline void store_bf16(void* p, FW x) {
-  _mm256_storeu_si256(static_cast<__m256i*>(p), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
-}
+//
+#include "device/cpu/avx512/bf16_pairs.inc"
+//
+#include "device/cpu/kernels/no_tile_products.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 }  // namespace llminfer::cpu::avx512

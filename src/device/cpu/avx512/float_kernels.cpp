@@ -35,6 +35,8 @@ static inline void real_tile(const float* const* a, const float* b, std::int64_t
 static const bool bf16_products = false;
 #include "device/cpu/kernels/pairs.inc"
 //
+#include "device/cpu/kernels/no_tile_products.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 }  // namespace llminfer::cpu::avx512

@@ -26,6 +26,8 @@ namespace {
 static const bool bf16_products = false;
 #include "device/cpu/kernels/pairs.inc"
 //
+#include "device/cpu/kernels/no_tile_products.inc"
+//
 #include "device/cpu/kernels/attention.inc"
 }  // namespace
 
