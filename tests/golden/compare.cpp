@@ -12,7 +12,8 @@ Limits reference_limits() {
   return {.logprob = 0.002, .small_logprob = 0.01, .nll = 0.0002, .first_choice = 0.999, .gap = 0.01};
 }
 
-Limits cpu_limits() { return {.nll = 0.005, .first_choice = 0.98, .gap = 0.3}; }
+// Of Qwen2.5 a bf16 cache, some processors' default, moves single logits by 0.7: gaps of 0.26 and 0.35 were seen.
+Limits cpu_limits() { return {.nll = 0.005, .first_choice = 0.98, .gap = 0.4}; }
 
 namespace {
 
