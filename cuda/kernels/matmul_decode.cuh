@@ -281,8 +281,18 @@ __device__ void combine_tiles(const MatMulQuantParams& p, DecodeRoom<Groups, War
   }
 }
 
+/// Blocks of experts that a multiprocessor is to have room for.
+template <class Format>
+constexpr int expert_blocks(int groups) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+  if (Format::narrow) return 2;  // three would spill
+#endif
+  return Format::blocks(groups);
+}
+
 template <class Format, int Groups, int Warps>
-__global__ void __launch_bounds__(32 * Warps, Format::blocks(Groups)) matmul_experts_kernel(MatMulQuantParams p) {
+__global__ void __launch_bounds__(32 * Warps, expert_blocks<Format>(Groups))
+    matmul_experts_kernel(MatMulQuantParams p) {
   __shared__ DecodeRoom<Groups, Warps> room;
   if (!decode_block<Format, Groups, Warps, true>(p, 0, room)) return;
   if (p.end.combine.in != nullptr) return combine_tiles<Groups, Warps>(p, room);

@@ -58,8 +58,16 @@ union SplitRoom {
   } route;
 };
 
+/// Blocks of a multiprocessor that the compiler has to leave registers for. Where none are named, that of compute
+/// capability 10.0 chooses so many that some spill.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 1000
+constexpr int split_blocks = 1;
+#else
+constexpr int split_blocks = 0;  // none are named
+#endif
+
 template <int Rows>
-__global__ void __launch_bounds__(threads) product_f32_split_kernel(MatMulF32Params p) {
+__global__ void __launch_bounds__(threads, split_blocks) product_f32_split_kernel(MatMulF32Params p) {
   constexpr int values = split_weights * Rows, held = values < 32 ? 1 : values / 32;
   __shared__ SplitRoom<values> room;
   auto& sums = room.sums;

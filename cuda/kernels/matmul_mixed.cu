@@ -10,8 +10,15 @@ namespace {
 
 constexpr int groups = 2;  // of 64 rows of weights
 
+/// Blocks of four warps that a multiprocessor is to have room for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+constexpr int blocks_of_four = 2;  // three would spill
+#else
+constexpr int blocks_of_four = 3;
+#endif
+
 template <class First, class Second, int Warps>
-__global__ void __launch_bounds__(32 * Warps, Warps == 4 ? 3 : 1)
+__global__ void __launch_bounds__(32 * Warps, Warps == 4 ? blocks_of_four : 1)
     matmul_mixed_kernel(MatMulQuantParams first, MatMulQuantParams second, unsigned first_blocks) {
   __shared__ DecodeRoom<groups, Warps> room;
   if (blockIdx.x < first_blocks) {
