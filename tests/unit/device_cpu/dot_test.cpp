@@ -156,8 +156,9 @@ struct Case {
   /// The results of `count` columns as a group.
   std::vector<float> run_group(const Kernels& kernels, int count, bool add) {
     QuantColumn args[tile_columns];
-    float room[group_columns][panel_rows] = {}, *out[group_columns];
-    for (int c = 0; c < group_columns; ++c) out[c] = room[c];
+    std::vector<float> room(static_cast<std::size_t>(group_columns * panel_rows));
+    float* out[group_columns];
+    for (int c = 0; c < group_columns; ++c) out[c] = room.data() + panel_rows * c;
     for (int c = 0; c < count; ++c) {
       const Column& from = columns[c];
       args[c] = {from.q.data(), from.d.data(), from.sum.data(), from.half.data(), nullptr, nullptr};
@@ -175,7 +176,7 @@ struct Case {
     group_args.add = add;
     group_args.ahead = {panel.data()->bytes, 0, 0};
     kernels.group_tile[static_cast<int>(format.kind)](group_args);
-    return {room[0], room[0] + std::ptrdiff_t{panel_rows} * count};
+    return {room.begin(), room.begin() + panel_rows * count};
   }
 
   WeightType type;
