@@ -55,8 +55,12 @@ class Multiplier {
       if (!is_made(first, last)) group(first, last);
       return;
     }
-    if (made_ != nullptr) *made_ = {};  // slabs may overwrite them
-    if (is_one(first, last) || (is_few(first, last) && !kernels_.few_wide)) return;
+    const bool none = is_one(first, last) || (is_few(first, last) && !kernels_.few_wide);
+    if (none || (wide_ == nullptr && shift_ == nullptr)) {
+      if (made_ != nullptr) *made_ = {};  // slabs may overwrite what another product made
+      return;
+    }
+    if (is_made(first, last)) return;
     const std::int64_t k = weight_.shape.columns;
     for (std::int64_t c = first; c < last; ++c) {
       const std::int8_t* q = columns_.quant.row(in_row(c)).q;
@@ -207,7 +211,7 @@ class Multiplier {
     return (last - first + group_columns - 1) / group_columns;
   }
 
-  /// Whether the groups of [first, last) are there; from now on they are.
+  /// Whether what kernels want of [first, last) beside the rows is there; from now on it is.
   bool is_made(std::int64_t first, std::int64_t last) noexcept {
     if (made_ == nullptr) return false;
     if (columns_.in_rows != nullptr) {

@@ -33,7 +33,8 @@ struct Columns {
   std::int64_t count = 0;
 };
 
-/// Which groups of columns stand in a thread's scratch, so that products of the same input need not make them again.
+/// Of which columns groups (or widened levels, or shifts) stand in a thread's scratch, so that products of the same
+/// input need not make them again.
 /// The caller forgets them (= {}) whenever the input may have changed.
 struct GroupsMade {
   const std::int8_t* q = nullptr;
