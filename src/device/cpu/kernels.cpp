@@ -72,11 +72,12 @@ Kernels avx512bf16_kernels() noexcept {
   return kernels;
 }
 
-/// With products of tiles of bf16, which are the default of its attention.
+/// With products of tiles: of bytes, and of bf16, which are the default of its attention.
 Kernels amx_kernels() noexcept {
   Kernels kernels = avx512_kernels();
   kernels.name = "amx";
 #if LLMINFER_CPU_X86
+  avx512::add_amx_products(kernels);
   avx512::add_amx_attention(kernels);
 #endif
   return kernels;
@@ -129,7 +130,7 @@ std::array<InstructionSet, 9> instruction_sets() {
   const bool avx2 = LLMINFER_CPU_X86 != 0 && f.avx2 && f.fma && f.f16c;
   const bool avx512 = avx2 && f.avx512f && f.avx512bw && f.avx512dq && f.avx512vl && f.avx512_vnni;
   const bool neon = LLMINFER_CPU_NEON != 0, dotprod = LLMINFER_CPU_NEON_DOT != 0 && f.neon_dotprod;
-  return {{{"amx", avx512 && f.avx512_bf16 && f.amx_tile && f.amx_bf16, amx_kernels, core::request_tiles},
+  return {{{"amx", avx512 && f.avx512_bf16 && f.amx_tile && f.amx_int8 && f.amx_bf16, amx_kernels, core::request_tiles},
            {"avx512bf16", avx512 && f.avx512_bf16, avx512bf16_kernels},
            {"avx512", avx512, avx512_kernels},
            {"avxvnni", avx2 && f.avx_vnni, avxvnni_kernels},

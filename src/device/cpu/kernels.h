@@ -42,7 +42,7 @@ constexpr int group_columns = 12;
 
 /// 32 values along k of twelve columns side by side, so that kernels find all of them behind one address. What `rest`
 /// holds depends on what levels need of the activations (ColumnRest); columns that are not there are zeros.
-struct alignas(16) ColumnGroup {
+struct alignas(32) ColumnGroup {
   std::int8_t q[group_columns][32];
   float d[group_columns];
   std::int32_t rest[2][group_columns];
@@ -200,19 +200,26 @@ struct FewArgs {
   Ahead ahead{};       ///< stride 0: nothing to ask for; else as many lines as the kernel likes, next to each other
 };
 
-/// A slab or a panel times a group of columns.
+/// What a group of columns has of its own.
+struct GroupTarget {
+  float* out[group_columns];  ///< where 16 results of each column go, of those that are not there, too
+  Ahead ahead;                ///< as in TileArgs and FewArgs
+};
+
+/// A slab or a panel times groups of columns.
 struct GroupArgs {
   const PackedShape* shape = nullptr;  ///< of a panel
   const std::byte* from = nullptr;
   std::int64_t blocks = 0;               ///< of 32, of a slab
-  const ColumnGroup* columns = nullptr;  ///< for each block of 32
-  float* const* out = nullptr;           ///< [group_columns]: where 16 results of each column go, of those that are not
-                                         ///< there, too
-  int count = 0;                         ///< 1 .. group_columns
+  const ColumnGroup* columns = nullptr;  ///< of the first group, for each block of 32
+  std::int64_t group_step = 0;           ///< from there to those of the next group
+  const GroupTarget* targets = nullptr;  ///< [groups]
+  int groups = 1;                        ///< 1 .. most_groups
+  int count = 0;                         ///< 1 .. group_columns, of each group
   bool add = false;                      ///< as in TileArgs
   bool alone = false;                    ///< as in FewArgs
-  Ahead ahead{};                         ///< as in TileArgs and FewArgs
 };
+constexpr int most_groups = 8;  ///< of one call: some, so that a call's beginning and end weigh little
 
 struct Kernels {
   const char* name = "";
@@ -233,6 +240,12 @@ struct Kernels {
   /// this table has none. The bits are those of `tile`.
   void (*group_tile[slab_kinds])(const GroupArgs& args) = {};
   void (*group_panel[17])(const GroupArgs& args) = {};
+  /// Before and after calls of group_tile by a thread; null: nothing is to be done.
+  void (*begin_group_tiles)() = nullptr;
+  void (*end_group_tiles)() = nullptr;
+  /// As `unpack`, to the slab that group_tile reads: SlabScaled or SlabMin with signed levels, the zero taken off;
+  /// null: that is the same one. Indexed by WeightType.
+  void (*unpack_grouped[17])(const UnpackArgs& args) = {};
   std::int64_t least_grouped = 0;            ///< columns from which groups are faster than `few`
   std::int64_t most_grouped_panel[17] = {};  ///< columns up to which group_panel is faster than a slab
   /// c[r][0..15] = (add ? c[r][0..15] : 0) + sum over k in rising order of a[r][k] * b[k * b_stride + 0..15], for

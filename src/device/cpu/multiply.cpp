@@ -18,20 +18,15 @@ struct Spill {
   alignas(64) float values[std::max({real_rows, few_columns, group_columns})][panel_rows];
 };
 
-std::int64_t bytes_a_column(const PlacedWeight& weight) noexcept {
-  switch (weight.slab.kind) {
-    case SlabKind::real:
-      return 4 * weight.shape.columns;
-    case SlabKind::byte:
-      return 2 * weight.shape.columns;
-    default:
-      return weight.shape.columns;
-  }
+std::int64_t bytes_a_column(const Kernels& kernels, const PlacedWeight& weight) noexcept {
+  if (weight.slab.kind == SlabKind::real) return 4 * weight.shape.columns;
+  const bool widened = weight.slab.kind == SlabKind::byte && kernels.least_grouped == 0;
+  return widened ? 2 * weight.shape.columns : weight.shape.columns;
 }
 
 /// Columns of a chunk: whole tiles of 4 and of 6.
 std::int64_t chunk_columns(const Kernels& kernels, const PlacedWeight& weight) noexcept {
-  return std::max<std::int64_t>(12, kernels.chunk_bytes / bytes_a_column(weight) / 12 * 12);
+  return std::max<std::int64_t>(12, kernels.chunk_bytes / bytes_a_column(kernels, weight) / 12 * 12);
 }
 
 std::size_t slab_room(const PlacedWeight& weight) noexcept {
@@ -70,6 +65,11 @@ class Multiplier {
                                                             shift_ + (c - first) * shift_width());
       }
     }
+  }
+
+  /// Whether panels of these columns are unpacked for groups.
+  bool takes_group_tiles(std::int64_t first, std::int64_t last) const noexcept {
+    return is_grouped(first, last) && last - first > kernels_.most_grouped_panel[type_index()];
   }
 
   /// `next`: the panel after it, null behind the last one.
@@ -184,7 +184,7 @@ class Multiplier {
   void quantized(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
     const bool whole = rows_in(index) == panel_rows;
     const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
-    const std::int64_t step = slab_blocks(whole);
+    const std::int64_t step = slab_blocks(whole, weight_.slab.kind);
     const std::int64_t tiles = (last - first + tile_columns - 1) / tile_columns;
     const AheadShares shares = ahead_shares(tiles, 3);
     QuantColumn tile[tile_columns];
@@ -242,60 +242,86 @@ class Multiplier {
     std::int64_t index;
     std::int64_t first;
     std::int64_t last;
+    std::int64_t each;  // of a group
   };
 
   void grouped(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
     GroupArgs args;
     args.shape = &weight_.shape;
     args.alone = groups_of(first, last) == 1;
-    if (last - first <= kernels_.most_grouped_panel[type_index()]) {
+    args.group_step = weight_.shape.columns / 32;
+    const PanelColumns of{packed, index, first, last, in_group(first, last)};
+    if (!takes_group_tiles(first, last)) {
       args.from = packed;
-      const AheadShares shares = ahead_shares(groups_of(first, last), 9);
-      return each_group(kernels_.group_panel[type_index()], args, shares, {packed, index, first, last}, 0, true);
+      return each_group(kernels_.group_panel[type_index()], args, ahead_shares(groups_of(first, last), 9), of,
+                        {0, true});
     }
     const auto run = kernels_.group_tile[static_cast<int>(weight_.slab.kind)];
+    const auto own_unpack = kernels_.unpack_grouped[type_index()];
+    const auto unpack = own_unpack != nullptr ? own_unpack : kernels_.unpack[type_index()];
     const AheadShares shares = ahead_shares(groups_of(first, last), 3);
     const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
-    const std::int64_t step = slab_blocks(rows_in(index) == panel_rows);
+    // Its levels are bytes, whatever they are elsewhere.
+    const bool narrow = own_unpack != nullptr && weight_.slab.kind == SlabKind::byte;
+    const std::int64_t step = slab_blocks(rows_in(index) == panel_rows, narrow ? SlabKind::five : weight_.slab.kind);
     args.from = slab_;
     for (std::int64_t b = 0; b < weight_.shape.blocks; b += step) {
       const std::int64_t blocks = std::min(step, weight_.shape.blocks - b);
-      kernels_.unpack[type_index()](unpack_args(weight_.shape, packed, b, blocks, slab_));
+      unpack(unpack_args(weight_.shape, packed, b, blocks, slab_));
       args.blocks = blocks * in_block / 32;
       args.add = b > 0;
-      each_group(run, args, shares, {packed, index, first, last}, b * in_block / 32,
-                 b + blocks == weight_.shape.blocks);
+      each_group(run, args, shares, of, {b * in_block / 32, b + blocks == weight_.shape.blocks});
     }
   }
 
-  /// Runs the kernel for each group of columns, from block `block` of 32 on. The arguments are filled in place: copies
-  /// of what was just written would wait for all stores before them, and these are the results of the group before.
+  /// Which part of a panel the groups meet.
+  struct PanelPart {
+    std::int64_t block;  // of 32, the first one
+    bool complete;       // it is the last part
+  };
+
+  /// Runs the kernel for all groups of columns. The arguments are filled in place: copies of what was just written
+  /// would wait for all stores before them, and these are the results of the groups before.
   void each_group(void (*run)(const GroupArgs&), GroupArgs& args, const AheadShares& shares, const PanelColumns& of,
-                  std::int64_t block, bool complete) noexcept {
+                  const PanelPart& part) noexcept {
     const bool whole = rows_in(of.index) == panel_rows;
-    const std::int64_t each = in_group(of.first, of.last);
-    float* out[group_columns];
-    args.out = out;
-    args.columns = groups_ + block;
-    for (std::int64_t g = 0, c = of.first; c < of.last; ++g, c += each) {
-      args.count = static_cast<int>(std::min(each, of.last - c));
-      for (int i = 0; i < group_columns; ++i) {
-        out[i] = whole && i < args.count ? out_at(c + i, of.index) : spill_.values[i];
-      }
-      args.ahead = ahead(shares, of.packed, block, g);
+    const std::int64_t each = of.each, groups = groups_of(of.first, of.last);
+    const std::int64_t at_once = whole ? most_groups : 1;  // there is one spill
+    GroupTarget targets[most_groups];
+    args.targets = targets;
+    args.columns = groups_ + part.block;
+    args.count = static_cast<int>(each);
+    for (std::int64_t g = 0, c = of.first; c < of.last; c += each * args.groups) {
+      args.groups = static_cast<int>(std::min(groups - g, at_once));
+      for (int i = 0; i < args.groups; ++i, ++g) target(targets[i], shares, of, part.block, g);
       run(args);
-      if (complete && (!whole || bias_ != nullptr)) {
-        for (int i = 0; i < args.count; ++i) finish(c + i, of.index, out[i]);
-      }
-      args.columns += weight_.shape.columns / 32;
+      if (part.complete && (!whole || bias_ != nullptr)) finish_groups(targets, args.groups, of, c);
+      args.columns += args.group_step * args.groups;
+    }
+  }
+
+  /// Of group g.
+  void target(GroupTarget& to, const AheadShares& shares, const PanelColumns& of, std::int64_t block,
+              std::int64_t g) noexcept {
+    const bool whole = rows_in(of.index) == panel_rows;
+    const std::int64_t each = of.each, c = of.first + g * each;
+    for (int i = 0; i < group_columns; ++i) {
+      to.out[i] = whole && i < each && c + i < of.last ? out_at(c + i, of.index) : spill_.values[i];
+    }
+    to.ahead = ahead(shares, of.packed, block, g);
+  }
+
+  void finish_groups(const GroupTarget* targets, int groups, const PanelColumns& of, std::int64_t c) noexcept {
+    for (int g = 0; g < groups; ++g) {
+      for (std::int64_t i = 0; i < of.each && c < of.last; ++i, ++c) finish(c, of.index, targets[g].out[i]);
     }
   }
 
   /// Blocks of the layout in a slab. Of a panel that is not whole all of them: results stay in the spill.
-  std::int64_t slab_blocks(bool whole) const noexcept {
+  std::int64_t slab_blocks(bool whole, SlabKind kind) const noexcept {
     if (!whole) return weight_.shape.blocks;
     const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(slab_part / slab_bytes(weight_.slab.kind, in_block)));
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(slab_part / slab_bytes(kind, in_block)));
   }
 
   void real(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
@@ -362,7 +388,7 @@ std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight)
   if (weight.slab.kind == SlabKind::real) return slab_room(weight);
   // Of a column's block, by the kernels of any table; chunks are whole groups.
   const std::int64_t block_bytes =
-      weight.slab.kind == SlabKind::byte ? 64 : std::int64_t{sizeof(ColumnGroup)} / group_columns;
+      weight.slab.kind == SlabKind::byte ? 64 : (std::int64_t{sizeof(ColumnGroup)} + group_columns - 1) / group_columns;
   return slab_room(weight) +
          static_cast<std::size_t>(chunk_columns(kernels, weight) * (weight.shape.columns / 32) * block_bytes);
 }
@@ -377,10 +403,13 @@ void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byt
   for (std::int64_t c = 0; c < columns.count; c += few) {
     const std::int64_t last = std::min(columns.count, c + few);
     multiplier.begin_chunk(c, last);
+    const bool tiles = multiplier.takes_group_tiles(c, last);
+    if (tiles && kernels.begin_group_tiles != nullptr) kernels.begin_group_tiles();
     for (std::int64_t p = begin; p < end; ++p) {
       const std::byte* panel = weight.panel(arena, expert, p);
       multiplier.panel(panel, p + 1 < end ? panel + weight.shape.panel_bytes : nullptr, p, c, last);
     }
+    if (tiles && kernels.end_group_tiles != nullptr) kernels.end_group_tiles();
   }
 }
 

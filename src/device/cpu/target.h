@@ -13,9 +13,10 @@
   _Pragma("clang attribute push(__attribute__((target(\"avx512bw,avx512vl,avx512vnni\"))), apply_to = function)")
 #define LLMINFER_AVX512_BF16_BEGIN \
   _Pragma("clang attribute push(__attribute__((target(\"avx512vl,avx512vnni,avx512bf16\"))), apply_to = function)")
-#define LLMINFER_AMX_BEGIN \
-  _Pragma(                 \
-      "clang attribute push(__attribute__((target(\"avx512dq,avx512vl,avx512bf16,amx-bf16\"))), apply_to = function)")
+#define LLMINFER_AMX_BEGIN                                                                                            \
+  _Pragma(                                                                                                            \
+      "clang attribute push(__attribute__((target(\"avx512dq,avx512vl,avx512vnni,avx512bf16,amx-int8,amx-bf16\"))), " \
+      "apply_to = function)")
 #define LLMINFER_AVXVNNI_BEGIN \
   _Pragma("clang attribute push(__attribute__((target(\"avx2,fma,f16c,avxvnni\"))), apply_to = function)")
 #define LLMINFER_TARGET_END _Pragma("clang attribute pop")
@@ -27,7 +28,7 @@
   _Pragma("GCC push_options") _Pragma("GCC target(\"fma,f16c,avx512bw,avx512vl,avx512vnni,avx512bf16\")")
 #define LLMINFER_AMX_BEGIN    \
   _Pragma("GCC push_options") \
-      _Pragma("GCC target(\"fma,f16c,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,amx-tile,amx-bf16\")")
+      _Pragma("GCC target(\"fma,f16c,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,amx-tile,amx-int8,amx-bf16\")")
 #define LLMINFER_AVXVNNI_BEGIN _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma,f16c,avxvnni\")")
 #define LLMINFER_TARGET_END _Pragma("GCC pop_options")
 #endif

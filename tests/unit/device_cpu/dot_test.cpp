@@ -153,30 +153,36 @@ struct Case {
     return out;
   }
 
-  /// The results of `count` columns as a group.
+  /// The results of `count` columns as a group, the second of two equal ones.
   std::vector<float> run_group(const Kernels& kernels, int count, bool add) {
+    const std::int64_t blocks = shape.columns / 32;
     QuantColumn args[tile_columns];
-    std::vector<float> room(static_cast<std::size_t>(group_columns * panel_rows));
-    float* out[group_columns];
-    for (int c = 0; c < group_columns; ++c) out[c] = room.data() + panel_rows * c;
+    std::vector<float> room(static_cast<std::size_t>(2 * group_columns * panel_rows), 1.5F);
+    GroupTarget targets[2];
+    for (int c = 0; c < 2 * group_columns; ++c) {
+      targets[c / group_columns].out[c % group_columns] = room.data() + panel_rows * c;
+    }
+    for (GroupTarget& target : targets) target.ahead = {panel.data()->bytes, 0, 0};
     for (int c = 0; c < count; ++c) {
       const Column& from = columns[c];
       args[c] = {from.q.data(), from.d.data(), from.sum.data(), from.half.data(), nullptr, nullptr};
-      std::fill_n(out[c], panel_rows, 1.5F);
     }
     const SlabFormat format = slab_format(type);
-    std::vector<ColumnGroup> group(static_cast<std::size_t>(shape.columns / 32));
-    group_columns_of(args, count, shape.columns / 32, format, group.data());
+    std::vector<ColumnGroup> group(static_cast<std::size_t>(2 * blocks));
+    for (int i = 0; i < 2; ++i) group_columns_of(args, count, blocks, format, group.data() + i * blocks);
     GroupArgs group_args;
     group_args.from = slab.data()->bytes;
-    group_args.blocks = shape.columns / 32;
+    group_args.blocks = blocks;
     group_args.columns = group.data();
-    group_args.out = out;
+    group_args.group_step = blocks;
+    group_args.targets = targets;
+    group_args.groups = 2;
     group_args.count = count;
     group_args.add = add;
-    group_args.ahead = {panel.data()->bytes, 0, 0};
     kernels.group_tile[static_cast<int>(format.kind)](group_args);
-    return {room.begin(), room.begin() + panel_rows * count};
+    const float* const second = targets[1].out[0];
+    REQUIRE(std::equal(second, second + panel_rows * count, room.data()));
+    return {second, second + panel_rows * count};
   }
 
   WeightType type;

@@ -88,7 +88,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 /// The tables of all instruction sets that this processor has, but the portable one.
 inline std::vector<Kernels> fast_kernels() {
   std::vector<Kernels> out;
-  for (const char* name : {"avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"}) {
+  for (const char* name : {"avx2", "avxvnni", "avx512", "avx512bf16", "amx", "neon", "dotprod", "i8mm"}) {
     try {
       out.push_back(choose_kernels(name));
     } catch (const Exception& e) {

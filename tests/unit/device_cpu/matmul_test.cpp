@@ -43,13 +43,33 @@ TEST_CASE("more columns than go through the caches at a time: chunks, groups and
   }
 }
 
+TEST_CASE("groups of columns one after the other: few blocks, and numbers of blocks that four does not divide") {
+  std::mt19937 random(11);
+  const Kernels portable = choose_kernels("portable");
+  const std::vector<Kernels> fast = fast_kernels();
+  for (WeightType type :
+       {WeightType::q4_0, WeightType::q5_1, WeightType::q8_0, WeightType::iq4_nl, WeightType::mxfp4}) {
+    for (std::int64_t columns : {32, 64, 96, 160, 576}) {
+      for (std::int64_t count : {25, 30, 97, 150}) {
+        INFO(describe(type).name << " K " << columns << " M " << count);
+        Case c(type, 35, columns, count, random);
+        const std::vector<float> truth = c.run(portable, 1);
+        for (const Kernels& kernels : fast) {
+          INFO(kernels.name);
+          REQUIRE(same_bits(c.run(kernels, 2), truth));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a column's result does not depend on the other columns") {
   std::mt19937 random(4);
   const Kernels best = choose_kernels("auto");
   for (WeightType type : weight_types) {
-    Case all(type, 33, 512, 11, random);
+    Case all(type, 33, 512, 27, random);
     const std::vector<float> together = all.run(best, 1);
-    for (std::int64_t i = 0; i < 11; ++i) {
+    for (std::int64_t i = 0; i < 27; ++i) {
       std::mt19937 again(5);
       Case one(type, 33, 512, 1, again);
       one = all;
@@ -105,9 +125,9 @@ TEST_CASE("quantization of activations: equal levels, scales and sums, any numbe
 TEST_CASE("adversarial activations and levels: no overflow, zeros, outliers, not-a-numbers") {
   std::mt19937 random(7);
   const Kernels portable = choose_kernels("portable"), best = choose_kernels("auto");
-  for (WeightType type : weight_types) {
-    INFO(describe(type).name);
-    Case c(type, 32, 512, 6, random);
+  const auto check = [&](WeightType type, std::int64_t count) {
+    INFO(describe(type).name << " M " << count);
+    Case c(type, 32, 512, count, random);
     std::vector<float>& x = c.in();
     for (std::size_t k = 0; k < 512; ++k) {
       x[k] = 127.0F;                                 // every product at its largest
@@ -130,7 +150,8 @@ TEST_CASE("adversarial activations and levels: no overflow, zeros, outliers, not
         REQUIRE(std::isfinite(out[r]));
       }
     }
-  }
+  };
+  for (WeightType type : weight_types) check(type, 6), check(type, 30);
 }
 
 TEST_CASE("all levels and activations at their extremes do not overflow") {
@@ -157,10 +178,10 @@ TEST_CASE("all levels and activations at their extremes do not overflow") {
       weight.shape = shape;
       weight.slab = slab_format(type);
       for (float value : {1.0F, -1.0F}) {
-        const std::vector<float> in(256 * 4, value);
-        std::vector<Line> quant(64), slab(multiply_scratch(choose_kernels("auto"), weight) / 64 + 1);
+        const std::vector<float> in(256 * 28, value);
+        std::vector<Line> quant(256), slab(multiply_scratch(choose_kernels("auto"), weight) / 64 + 1);
         const std::vector<float> w = unpacked(type, filled);
-        for (std::int64_t count : {1, 4}) {
+        for (std::int64_t count : {1, 4, 28}) {
           std::vector<float> out[2];
           int which = 0;
           for (const Kernels* kernels : {&portable, &best}) {
@@ -191,7 +212,7 @@ TEST_CASE("all levels and activations at their extremes do not overflow") {
 TEST_CASE("bias is added to every row and column") {
   std::mt19937 random(10);
   const Kernels best = choose_kernels("auto");
-  Case c(WeightType::q8_0, 19, 64, 7, random);
+  Case c(WeightType::q8_0, 19, 64, 31, random);
   const std::vector<float> bias = random_floats(19, random);
   const std::vector<float> plain = c.run(best, 1), with = c.run(best, 2, bias.data());
   for (std::size_t i = 0; i < plain.size(); ++i) REQUIRE(with[i] == plain[i] + bias[i % 19]);

@@ -10,6 +10,7 @@ void add_unpackers(Kernels& kernels) noexcept;
 void add_group_tiles(Kernels& kernels) noexcept;
 void add_packed(Kernels& kernels) noexcept;
 void add_bf16_attention(Kernels& kernels) noexcept;  ///< over that of add_float_kernels
-void add_amx_attention(Kernels& kernels) noexcept;   ///< likewise
+void add_amx_products(Kernels& kernels) noexcept;    ///< over those of add_group_tiles
+void add_amx_attention(Kernels& kernels) noexcept;   ///< over that of add_float_kernels
 
 }  // namespace llminfer::cpu::avx512

@@ -2,7 +2,8 @@
 // intrinsics that load say nothing of the memory that they read either. Included inside a target region.
 //
 // A tile is 16 rows of 64 bytes at most. Of a product c += a * b, row m of a holds bf16 [k], row k / 2 of b pairs
-// [column][2] and row m of c floats [column].
+// [column][2] and row m of c floats [column]; of bytes, row m of a holds int8 [k], row k / 4 of b fours [column][4] and
+// row m of c int32 [column].
 
 /// What ldtilecfg reads.
 struct TileConfig {
@@ -34,4 +35,8 @@ static inline __attribute__((always_inline)) void clear_tile() {
 template <int c, int a, int b>
 static inline __attribute__((always_inline)) void multiply_tiles() {
   __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+}
+template <int c, int a, int b>
+static inline __attribute__((always_inline)) void multiply_byte_tiles() {
+  __asm__ volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
 }
