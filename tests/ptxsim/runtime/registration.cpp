@@ -20,15 +20,35 @@ struct FatBinary {
   void* file;
 };
 
-/// The PTX of an image that was not compressed (nvcc --no-compress, code=compute_XX).
+/// Before every image, which follows after `header_size` bytes. PTX begins with line ends and may end with zeros.
+struct ImageHeader {
+  std::uint16_t kind;  // 1: PTX
+  std::uint16_t version;
+  std::uint32_t header_size;
+  std::uint64_t size;
+  std::uint32_t compressed_size;
+  std::uint32_t options;
+  std::uint16_t minor, major;
+  std::uint32_t architecture;
+};
+constexpr std::uint32_t simulated_architecture = 80;
+
+/// The PTX of the simulated architecture, which was not compressed (nvcc --no-compress, code=compute_80).
 std::string_view ptx_of(const FatBinary& f) {
   std::uint64_t size = 0;
   std::memcpy(&size, f.data + 8, 8);
-  const std::string_view all(f.data, 16 + size);
-  const std::size_t start = all.find(".version");
-  if (start == std::string_view::npos) return {};
-  const std::size_t end = all.find('\0', start);
-  return all.substr(start, end == std::string_view::npos ? end : end - start);
+  std::string_view images(f.data + 16, size);
+  while (images.size() >= sizeof(ImageHeader)) {
+    ImageHeader h{};
+    std::memcpy(&h, images.data(), sizeof h);
+    if (h.header_size > images.size() || h.size > images.size() - h.header_size) return {};
+    const std::string_view image = images.substr(h.header_size, h.size);
+    const std::size_t start = image.find(".version");
+    if (h.kind == 1 && h.architecture == simulated_architecture && start != std::string_view::npos)
+      return image.substr(start, image.find('\0', start) - start);
+    images.remove_prefix(h.header_size + h.size);
+  }
+  return {};
 }
 
 struct PendingLaunch {
