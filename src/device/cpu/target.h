@@ -13,10 +13,11 @@
   _Pragma("clang attribute push(__attribute__((target(\"avx512bw,avx512vl,avx512vnni\"))), apply_to = function)")
 #define LLMINFER_AVX512_BF16_BEGIN \
   _Pragma("clang attribute push(__attribute__((target(\"avx512vl,avx512vnni,avx512bf16\"))), apply_to = function)")
-#define LLMINFER_AMX_BEGIN                                                                                            \
-  _Pragma(                                                                                                            \
-      "clang attribute push(__attribute__((target(\"avx512dq,avx512vl,avx512vnni,avx512bf16,amx-int8,amx-bf16\"))), " \
-      "apply_to = function)")
+// _Pragma takes one literal, which this line would be too long for.
+#define LLMINFER_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#define LLMINFER_AMX_BEGIN              \
+  LLMINFER_PRAGMA(clang attribute push( \
+      __attribute__((target("avx512dq,avx512vl,avx512vnni,avx512bf16,amx-int8,amx-bf16"))), apply_to = function))
 #define LLMINFER_AVXVNNI_BEGIN \
   _Pragma("clang attribute push(__attribute__((target(\"avx2,fma,f16c,avxvnni\"))), apply_to = function)")
 #define LLMINFER_TARGET_END _Pragma("clang attribute pop")
