@@ -70,24 +70,30 @@ class DenseTimes {
   MatMulF32Params ours_{};
 };
 
+/// By our kernel, in seconds.
+double own_seconds(const Shared& engine, const ProductShape& s, std::int64_t rotate, int samples) {
+  if (s.type == WeightType::f32) return DenseTimes(engine, s, rotate).own_seconds(samples);
+  Product p(engine, s, rotate);
+  return median_seconds(engine, samples, [&] { return p.run_all(); }) / p.copies();
+}
+
+/// A measurement that fails leaves its reason: the others go on, cuBLAS without those behind it.
 Json dense_row(const Shared& engine, const ProductShape& s, const Options& options) {
   const std::int64_t rotate = options.tiny ? 0 : std::int64_t{256} << 20;
   Json row = {{"type", std::string(describe(s.type).name)},
               {"columns", s.columns_in},
               {"out", s.columns_out},
               {"rows", s.rows}};
-  double own = 0;
-  if (s.type == WeightType::f32) {
-    own = DenseTimes(engine, s, rotate).own_seconds(options.samples);
-  } else {
-    Product p(engine, s, rotate);
-    own = median_seconds(engine, options.samples, [&] { return p.run_all(); }) / p.copies();
-  }
-  row["microseconds"] = 1e6 * own;
-  if (engine->gemm.ready()) {
-    const double theirs = DenseTimes(engine, s, rotate).cublas_seconds(options.samples);
-    row["cublas_microseconds"] = 1e6 * theirs;
-    row["times_cublas"] = own / theirs;
+  try {
+    const double own = own_seconds(engine, s, rotate, options.samples);
+    row["microseconds"] = 1e6 * own;
+    if (engine->gemm.ready()) {
+      const double theirs = DenseTimes(engine, s, rotate).cublas_seconds(options.samples);
+      row["cublas_microseconds"] = 1e6 * theirs;
+      row["times_cublas"] = own / theirs;
+    }
+  } catch (const std::exception& e) {
+    row["failed"] = e.what();
   }
   return row;
 }
@@ -102,13 +108,17 @@ bool dense(const Shared& engine, const Options& options, Json& out) {
   if (!options.shape.empty()) shapes = {{options.shape[0], options.shape[1]}};
   engine->gemm.open(engine->stream());
   Json list = Json::array();
+  bool well = true;
   for (const WeightType type : {WeightType::f32, WeightType::f16, WeightType::bf16}) {
     for (const auto& [columns, wide] : shapes) {
-      for (const int r : rows) list.push_back(dense_row(engine, {type, columns, wide, r}, options));
+      for (const int r : rows) {
+        list.push_back(dense_row(engine, {type, columns, wide, r}, options));
+        well = well && !list.back().contains("failed");
+      }
     }
   }
   out = {{"cublas", engine->gemm.note()}, {"dense", list}};
-  return true;
+  return well;
 }
 
 }  // namespace gpu_check

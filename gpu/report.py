@@ -63,6 +63,9 @@ def lines_of(name, part):
         yield result["cublas"]
     elif name == "dense":
         for row in result["dense"]:
+            if "failed" in row:
+                yield f"{row['type']:8} {row['columns']} x {row['out']}, {row['rows']} rows: {row['failed']}"
+                continue
             beside = (f", cuBLAS {row['cublas_microseconds']:.1f} us, {row['times_cublas']:.2f} times as long"
                       if "times_cublas" in row else "")
             yield f"{row['type']:8} {row['columns']} x {row['out']}, {row['rows']} rows: {row['microseconds']:.1f} us{beside}"

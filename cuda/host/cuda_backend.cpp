@@ -36,7 +36,7 @@ class CudaBackend final : public backend::Backend {
       backend::MemoryNeeds needs;
       needs.weights = weights.bytes;
       for (const backend::RopeTable& t : graph.rope_tables) needs.weights += 4 * t.inverse_frequency.size();
-      needs.workspace = plan_workspace(graph, limits, weights).total();
+      needs.workspace = plan_workspace(graph, limits, weights, has_gemm(*engine_, graph, limits)).total();
       for (const backend::StateGroup& s : graph.states) {
         needs.page_bytes.push_back(static_cast<std::uint64_t>(kv_page_bytes(s, format)));
       }

@@ -79,7 +79,8 @@ void check_tiles(const backend::Graph& graph, const backend::Limits& limits, con
 
 }  // namespace
 
-WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights) {
+WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights,
+                             bool gemm) {
   WorkspacePlan plan;
   plan.values = graph::plan_memory(with_lives_of_launches(graph, find_fusions(graph, weights)), limits);
   plan.step = plan_step(graph, limits);
@@ -103,9 +104,9 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
     if (a == nullptr) continue;
     const backend::StateGroup& state = graph.states[static_cast<std::size_t>(a->slot.group)];
     partials = std::max(partials, attention_partial_floats(limits.tokens, graph.context, a->heads, state.v_width));
-    merges = std::max(merges, attention_merges(limits.tokens, state.heads));
+    merges = std::max(merges, attention_merges(limits.tokens, attention_head_blocks(a->heads, state.heads)));
   }
-  if (wants_gemm(graph, limits)) partials = std::max(partials, static_cast<std::int64_t>(dense_gemm_bytes / 4));
+  if (gemm) partials = std::max(partials, static_cast<std::int64_t>(dense_gemm_bytes / 4));
   const auto place = [&plan](std::int64_t words) {
     return std::exchange(plan.bytes, plan.bytes + align(4 * static_cast<std::uint64_t>(words)));
   };
@@ -164,14 +165,9 @@ CudaProgram::CudaProgram(std::shared_ptr<Engine> engine, std::shared_ptr<const b
   weights_ = plan_weights(*graph_);
   check_tiles(*graph_, limits_, weights_);
   fusions_ = find_fusions(*graph_, weights_);
-  plan_ = plan_workspace(*graph_, limits_, weights_);
+  plan_ = plan_workspace(*graph_, limits_, weights_, has_gemm(*engine_, *graph_, limits_));
   arena_ = load_weights(*graph_, weights_, reader, options, engine_);
   upload_tables();
-  if (wants_gemm(*graph_, limits_)) {
-    const std::lock_guard<std::mutex> turn(engine_->turn);
-    check(engine_->enter(), "cudaSetDevice");
-    engine_->gemm.open(engine_->stream());
-  }
 }
 
 void CudaProgram::upload_tables() {

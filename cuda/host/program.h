@@ -51,10 +51,13 @@ struct WorkspacePlan {
 };
 
 /// Throws out_of_memory.
-WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights);
+WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits& limits, const WeightPlan& weights,
+                             bool gemm);
 
-/// Whether a step may take cuBLAS.
+/// Whether a step may take cuBLAS, where it is.
 bool wants_gemm(const backend::Graph& graph, const backend::Limits& limits) noexcept;
+/// Whether it is there, opened if a step may take it. Throws device_lost.
+bool has_gemm(Engine& engine, const backend::Graph& graph, const backend::Limits& limits);
 
 /// Throws unsupported_type or invalid_argument for what this device cannot do in a checked graph.
 void check_supported(const backend::Graph& graph, const backend::Limits& limits);

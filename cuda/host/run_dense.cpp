@@ -1,6 +1,7 @@
 // Products with weights that stand as they do in the file.
 #include <algorithm>
 
+#include "host/errors.h"
 #include "host/executor.h"
 #include "kernels/matmul_f32.h"
 #include "kernels/matmul_plain.h"
@@ -15,8 +16,16 @@ bool wants_gemm(const backend::Graph& graph, const backend::Limits& limits) noex
   });
 }
 
-/// cuBLAS, for prompts. Steps in which each sequence has one token are left to our kernels, in which a row's bits do not
-/// depend on what the others of its bucket are. False: not done.
+bool has_gemm(Engine& engine, const backend::Graph& graph, const backend::Limits& limits) {
+  if (!wants_gemm(graph, limits)) return false;
+  const std::lock_guard<std::mutex> turn(engine.turn);
+  check(engine.enter(), "cudaSetDevice");
+  engine.gemm.open(engine.stream());
+  return engine.gemm.ready();
+}
+
+/// cuBLAS, for prompts. Steps in which each sequence has one token are left to our kernels, in which a row's bits do
+/// not depend on what the others of its bucket are. False: not done.
 bool Executor::product_by_gemm(const backend::MatMul& op) noexcept {
   DenseGemm& gemm = program_.engine().gemm;
   if (shape_.single || rows(op.in) <= matmul_f32_few || !gemm.ready()) return false;

@@ -292,14 +292,21 @@ TEST_CASE("a device that is lost in a product is told as such") {
   forget();
 }
 
-TEST_CASE("the memory of dense products is in the plan") {
-  const auto device = cuda::make_cuda_backend(0, {stand_in_cublas()});
+TEST_CASE("the memory of dense products is in the plan where cuBLAS is") {
   const op_cases::OpCase c = with_steps(product(true));
-  const auto workspace = [&](std::int32_t tokens) {
-    return device->plan(*c.graph, {tokens, 1, 1}, c.kv).value().workspace;
+  const auto more_for_prompts = [&](std::vector<std::string> cublas) {
+    const auto device = cuda::make_cuda_backend(0, std::move(cublas));
+    const auto workspace = [&](std::int32_t tokens) {
+      return device->plan(*c.graph, {tokens, 1, 1}, c.kv).value().workspace;
+    };
+    return workspace(17) - workspace(16);
   };
-  CHECK(workspace(17) - workspace(16) >= cuda::dense_gemm_bytes);
-  CHECK(workspace(17) - workspace(16) < cuda::dense_gemm_bytes + 4096);
+  const std::uint64_t with = more_for_prompts({stand_in_cublas()});
+  CHECK(with >= cuda::dense_gemm_bytes);
+  CHECK(with < cuda::dense_gemm_bytes + 4096);
+  CHECK(more_for_prompts({}) < 4096);
+  CHECK(more_for_prompts({"none.so"}) < 4096);
+  forget();
 }
 
 }  // namespace ptxsim::tests
