@@ -88,11 +88,11 @@ Json attention_row(const Shared& engine, const AttentionShape& s, const Options&
   p.heads = heads;
   p.kv_heads = kv_heads;
   p.scale = 0.125F;
-  const std::int64_t merges_bytes = 4 * attention_merges(rows, kv_heads);
+  const std::int64_t merges_bytes = 4 * attention_merges(rows, attention_head_blocks(heads, kv_heads));
   const Memory merges = filled(engine, merges_bytes);
   check(cudaMemsetAsync(merges.data(), 0, static_cast<std::size_t>(merges_bytes), engine->stream()), "counters");
   AttentionRoom room;
-  room.ranges = attention_ranges(p.tokens, kv_heads, s.context + 1);
+  room.ranges = attention_ranges(p.tokens, attention_head_blocks(heads, kv_heads), s.context + 1);
   room.partials = partials.at<float>(0);
   room.merges = merges.at<unsigned>(0);
   const int each = attention_tile_tokens(s.group);

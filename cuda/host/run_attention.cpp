@@ -112,7 +112,7 @@ cudaError_t Executor::run_one(const backend::PagedAttention& op) noexcept {
     room.rows = space_.step.few();
   }
   const std::int32_t longest = p.window > 0 && !p.full ? std::min(shape_.longest, p.window) : shape_.longest;
-  room.ranges = attention_ranges(p.tokens, p.kv_heads, longest);
+  room.ranges = attention_ranges(p.tokens, attention_head_blocks(p.heads, p.kv_heads), longest);
   room.partials = space_.memory.at<float>(program_.plan().partials);
   room.merges = space_.memory.at<unsigned>(program_.plan().merges);
   room.arrivals = arrivals();

@@ -61,6 +61,11 @@ __device__ inline float score_factor(float scale, float cap) {
   return cap > 0 ? scale * (2 * log2_e / cap) : scale * log2_e;
 }
 
+/// Of the exponent of its tanh.
+__device__ inline float capped_score(float v, float cap) {
+  return cap * log2_e * (1.0F - __fdividef(2.0F, power_of_two(v) + 1.0F));
+}
+
 /// Products become scores in powers of two, capped where `cap` > 0.
 template <int Tiles>
 __device__ void finish_scores(float (&s)[Tiles][4], const float (&factor)[2], float cap) {
@@ -73,7 +78,7 @@ __device__ void finish_scores(float (&s)[Tiles][4], const float (&factor)[2], fl
 #pragma unroll
   for (auto& tile : s) {
 #pragma unroll
-    for (float& v : tile) v = cap * log2_e * (1.0F - __fdividef(2.0F, power_of_two(v) + 1.0F));  // tanh
+    for (float& v : tile) v = capped_score(v, cap);
   }
 }
 

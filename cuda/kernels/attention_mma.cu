@@ -2,6 +2,7 @@
 #include "kernels/attention_mma.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/attention_mma.cuh"
 
@@ -10,9 +11,9 @@ namespace llminfer::cuda {
 template void launch_split_of<KvType::f16>(const AttentionParams& p, const AttentionRoom& room, cudaStream_t stream);
 
 /// Enough ranges for the GPU to have work, few enough for one block to merge.
-std::int32_t attention_ranges(std::int32_t tokens, std::int32_t kv_heads, std::int32_t longest) {
+std::int32_t attention_ranges(std::int32_t tokens, std::int32_t head_blocks, std::int32_t longest) {
   constexpr std::int32_t least = attention_least_keys;
-  const std::int64_t heads = std::max<std::int64_t>(1, std::int64_t{tokens} * kv_heads);
+  const std::int64_t heads = std::max<std::int64_t>(1, std::int64_t{tokens} * head_blocks);
   const auto most = static_cast<std::int32_t>(attention_max_partials / heads);
   return std::max(1, std::min(most, (longest + least - 1) / least));
 }
@@ -20,6 +21,9 @@ std::int32_t attention_ranges(std::int32_t tokens, std::int32_t kv_heads, std::i
 cudaError_t launch_attention_mma(const AttentionParams& p, const AttentionRoom& room, cudaStream_t stream) {
   if (p.tokens == 0) return cudaSuccess;
   if (p.kv_heads == 0 || !attention_mma_takes(p.k.type, p.v.type, p.k.width, p.v.width, p.heads / p.kv_heads)) {
+    return cudaErrorInvalidValue;
+  }
+  if (std::max(p.k.page_bytes, p.v.page_bytes) > std::numeric_limits<std::uint32_t>::max()) {
     return cudaErrorInvalidValue;
   }
   switch (p.k.type) {

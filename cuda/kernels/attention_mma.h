@@ -1,5 +1,6 @@
-// Attention on tensor cores, for caches of f16, bf16, q8_0 or q4_0 and heads of 64, 80, 96, 128 or 256 values: the query
-// heads that share a KV head are the rows of one product, so that keys and values are read once for all of them.
+// Attention on tensor cores, for caches of f16, bf16, q8_0 or q4_0 and heads of 64, 80, 96, 128 or 256 values: up to
+// eight query heads that share a KV head are the columns of one product, so that keys and values are read once for
+// them.
 //
 // A long sequence is split into ranges of keys that blocks take side by side; each leaves its maximum, sum and
 // unnormalised output, and the last one of them merges all in the order of the ranges.
@@ -17,6 +18,11 @@ inline bool attention_mma_takes(KvType k, KvType v, std::int32_t k_width, std::i
   return type && k_width == v_width && width && group >= 1 && group <= 16;
 }
 
+/// Blocks that share the keys of a token and range: each has up to eight of the heads that read a KV head.
+inline std::int32_t attention_head_blocks(std::int32_t heads, std::int32_t kv_heads) {
+  return kv_heads == 0 ? 0 : kv_heads * ((heads / kv_heads + 7) / 8);
+}
+
 /// Keys that are worth a block of their own.
 constexpr std::int32_t attention_least_keys = 256;
 
@@ -24,11 +30,11 @@ constexpr std::int32_t attention_least_keys = 256;
 constexpr std::int32_t attention_max_partials = 1024;
 
 /// Ranges of each query. `longest`: keys that the query with the most of them sees, or more.
-std::int32_t attention_ranges(std::int32_t tokens, std::int32_t kv_heads, std::int32_t longest);
+std::int32_t attention_ranges(std::int32_t tokens, std::int32_t head_blocks, std::int32_t longest);
 
-/// (token, KV head) pairs whose ranges are ever merged.
-inline std::int64_t attention_merges(std::int64_t tokens, std::int64_t kv_heads) {
-  return (tokens < attention_max_partials / 2 ? tokens : attention_max_partials / 2) * kv_heads;
+/// (token, head block) pairs whose ranges are ever merged.
+inline std::int64_t attention_merges(std::int64_t tokens, std::int64_t head_blocks) {
+  return (tokens < attention_max_partials / 2 ? tokens : attention_max_partials / 2) * head_blocks;
 }
 
 /// Floats of the room for partial results: for each (token, range, head) maximum, sum and `width` values.

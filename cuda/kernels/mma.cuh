@@ -133,6 +133,20 @@ __device__ inline void load_matrices_across(unsigned (&d)[4], const void* row) {
                : "memory");
 }
 
+/// Eight rows of eight halves, of which lane 4 g + t has elements 2 t and 2 t + 1 of row g, become columns.
+__device__ inline unsigned transposed(unsigned rows) {
+  unsigned d;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(d) : "r"(rows));
+  return d;
+}
+
+/// The value of the lane whose number differs in the bits of `d`. (__shfl_xor_sync moves floats to integers and back.)
+__device__ inline float from_lane_across(float v, int d) {
+  float r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(r) : "f"(v), "r"(d));
+  return r;
+}
+
 /// 2^v: about 2^-22 of it off, 0 for -infinity.
 __device__ inline float power_of_two(float v) {
   float r;

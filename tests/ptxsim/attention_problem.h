@@ -69,11 +69,12 @@ class AttentionProblem {
     cuda::AttentionRoom room;
     p.tokens = static_cast<std::int32_t>(few.size());
     room.rows = to_device(few);
-    room.ranges = cuda::attention_ranges(p.tokens, p.kv_heads, longest_);
+    const std::int32_t blocks = cuda::attention_head_blocks(p.heads, p.kv_heads);
+    room.ranges = cuda::attention_ranges(p.tokens, blocks, longest_);
     room.partials = to_device(std::vector<float>(
         static_cast<std::size_t>(cuda::attention_partial_floats(p.tokens, longest_, p.heads, shape_.width))));
-    room.merges = to_device(
-        std::vector<unsigned>(static_cast<std::size_t>(cuda::attention_merges(p.tokens, p.kv_heads) + 1), 0U));
+    room.merges =
+        to_device(std::vector<unsigned>(static_cast<std::size_t>(cuda::attention_merges(p.tokens, blocks) + 1), 0U));
     REQUIRE(launch_attention_mma(p, room, nullptr) == cudaSuccess);
   }
 

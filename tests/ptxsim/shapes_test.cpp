@@ -112,6 +112,15 @@ TEST_CASE("ldmatrix and mma") {
   }
 }
 
+TEST_CASE("movmatrix") {
+  Shapes s;
+  std::vector<std::uint16_t> x;
+  for (std::uint16_t i = 0; i < 64; ++i) x.push_back(static_cast<std::uint16_t>(1000 + i));
+  auto* y = upload(s.memory, std::vector<std::uint16_t>(64));
+  s.run("turned", {1, 1, 1}, {32, 1, 1}, parameters(y, upload(s.memory, x)));
+  for (std::size_t i = 0; i < 64; ++i) CHECK(y[i] == x[i % 8 * 8 + i / 8]);
+}
+
 TEST_CASE("local memory and tables") {
   Shapes s;
   int* y = upload(s.memory, std::vector<int>(64));

@@ -1,4 +1,4 @@
-// ldmatrix, stmatrix and mma.sync. Lane layouts: PTX ISA, "Matrix fragments for mma.m16n8k16" and its neighbours; below
+// ldmatrix, stmatrix, movmatrix and mma.sync. Lane layouts: PTX ISA, "Matrix fragments for mma.m16n8k16" and its neighbours; below
 // g is lane / 4 and t is lane % 4.
 #include <algorithm>
 #include <cstring>
@@ -63,6 +63,15 @@ void store_matrix(Warp& w, const Instruction& i, std::uint32_t mask) {
       }
     }
   }
+}
+
+/// A matrix of 8 x 8 in a register, transposed.
+void move_matrix(Warp& w, const Instruction& i, std::uint32_t mask) {
+  need_whole_warp(w, i, mask);
+  std::uint16_t from[64];
+  std::memcpy(from, w.lanes<std::uint16_t>(i.operands[1]), sizeof from);
+  std::uint16_t* d = w.lanes<std::uint16_t>(i.operands[0]);
+  for (std::size_t e = 0; e < 64; ++e) d[e] = from[e % 8 * 8 + e / 8];
 }
 
 /// Registers of A (4), B (2) and C (4) start here in the operands; D comes first.
@@ -183,6 +192,11 @@ bool decode_mma(const OpText& t, Instruction& i) {
 bool decode_matrix(const OpText& t, Instruction& i) {
   i.op_class = OpClass::matrix;
   if (t.name == "mma" && t.has("sync")) return decode_mma(t, i);
+  if (t.name == "movmatrix" && t.has("m8n8") && t.has("trans")) {
+    i.run = &move_matrix;
+    t.add_all(i, 0, 4);
+    return i.count == 2;
+  }
   const bool load = t.name == "ldmatrix";
   if ((!load && t.name != "stmatrix") || !t.has("m8n8")) return false;
   i.op_class = OpClass::shared;

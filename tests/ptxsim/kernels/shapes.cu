@@ -106,6 +106,11 @@ KERNEL tile(float* c, float* c_trans, const half* a, const half* b) {
   }
 }
 
+/// y = x transposed, of 8 x 8 halves.
+KERNEL turned(unsigned* y, const unsigned* x) {
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y[threadIdx.x]) : "r"(x[threadIdx.x]));
+}
+
 /// Values that no lane shares, by way of local memory and a table.
 __device__ const int powers[6] = {1, 3, 9, 27, 81, 243};
 KERNEL tables(int* y, int n) {
