@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix, movmatrix and mma.sync. Lane layouts: PTX ISA, "Matrix fragments for mma.m16n8k16" and its neighbours; below
-// g is lane / 4 and t is lane % 4.
+// ldmatrix, stmatrix, movmatrix and mma.sync. Lane layouts: PTX ISA, "Matrix fragments for mma.m16n8k16" and its
+// neighbours; below g is lane / 4 and t is lane % 4.
 #include <algorithm>
 #include <cstring>
 
