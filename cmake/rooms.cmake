@@ -16,7 +16,8 @@ if(LLMINFER_SANITIZE)
 endif()
 
 # Headers that most files include, read once: a third of what a small file takes the compiler. They hide a missing
-# #include, so that only the builds of sanitizers have them; the others compile every file as it is.
+# #include, so that only the builds of sanitizers have them; the others compile every file as it is. g++ 12 fails over
+# Eigen behind them where it does not optimize (prefetches with hints that are no constants to it).
 option(LLMINFER_PRECOMPILE "Precompiled headers of the standard library and fmt" OFF)
 set(LLMINFER_HEADERS <algorithm> <array> <atomic> <bit> <chrono> <cmath> <condition_variable> <cstdint> <cstring>
   <deque> <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <random> <span> <sstream> <stop_token>

@@ -70,9 +70,8 @@ case $mode in
     program=$work/build/consumer
     ldd "$program" | grep -q 'libllminfer\.so\.[0-9]*\.[0-9]* ' || { echo "not linked to libllminfer.so.MAJOR.MINOR"; exit 1; } ;;
   subdirectory)
-    # Unoptimized and with precompiled headers: what is tested is the project's files.
-    cmake -S "$source/tests/install/subdirectory" -B "$work/build" -G "$generator" -DLLMINFER_SOURCE="$source" \
-      -DLLMINFER_PRECOMPILE=ON
+    # Unoptimized: what is tested is the project's files.
+    cmake -S "$source/tests/install/subdirectory" -B "$work/build" -G "$generator" -DLLMINFER_SOURCE="$source"
     cmake --build "$work/build" --target consumer -j "$(nproc)"
     tests=$(ctest --test-dir "$work/build" -N | tail -n 1)
     [ "$tests" = 'Total Tests: 0' ] || { echo "the subproject adds tests: $tests"; exit 1; }
