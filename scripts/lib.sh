@@ -49,14 +49,15 @@ install_packages() {
   rm "$log"
 }
 
-# Steps: each runs in a shell of its own, its time is noted, and a failure does not keep the next ones from running.
+# Steps: each runs in a shell of its own, its time is noted, and a failure does not keep the next ones from running:
+# `step_results` tells. To be called as a plain command: as a condition, or before `||`, it would switch `set -e` off
+# inside, and a step that fails halfway would go on.
 step_names=()
 step_results=()
 run_step() {  # run_step 'what it does' function argument ...
   local name=$1 start=$SECONDS result=ok
   shift
   say "=== $name"
-  # Not as a condition of `if`, which would switch `set -e` off inside.
   set +e
   (set -e; "$@")
   [ $? -eq 0 ] || result=FAILED
@@ -64,7 +65,6 @@ run_step() {  # run_step 'what it does' function argument ...
   step_names+=("$name")
   step_results+=("$result $((SECONDS - start))")
   say "=== $name: $result after $((SECONDS - start)) s"
-  [ "$result" = ok ]
 }
 
 print_steps() {

@@ -167,6 +167,7 @@ struct LevelPages {
       look_up(key);
       fetch(v, true);
     } else if (key + turn < table.end()) {
+      __syncwarp();  // the scales that are read lie where the next ones go
       fetch(k, false);
     }
     commit_copies();
@@ -207,6 +208,7 @@ struct LevelPages {
         fetch(k, false);
       }
     } else if (key + turn < table.end()) {
+      __syncwarp();
       fetch(v, true);
       look_up(key + 2 * turn);
     }

@@ -387,8 +387,9 @@ QuantRows QuantRows::at(std::byte* base, std::int64_t rows, std::int64_t width) 
 std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight) noexcept {
   if (weight.slab.kind == SlabKind::real) return slab_room(weight);
   // Of a column's block, by the kernels of any table; chunks are whole groups.
-  const std::int64_t block_bytes =
-      weight.slab.kind == SlabKind::byte ? 64 : (std::int64_t{sizeof(ColumnGroup)} + group_columns - 1) / group_columns;
+  const std::int64_t block_bytes = weight.slab.kind == SlabKind::byte && kernels.least_grouped == 0
+                                       ? 64
+                                       : (std::int64_t{sizeof(ColumnGroup)} + group_columns - 1) / group_columns;
   return slab_room(weight) +
          static_cast<std::size_t>(chunk_columns(kernels, weight) * (weight.shape.columns / 32) * block_bytes);
 }

@@ -41,7 +41,7 @@ std::string_view ptx_of(const FatBinary& f) {
   while (images.size() >= sizeof(ImageHeader)) {
     ImageHeader h{};
     std::memcpy(&h, images.data(), sizeof h);
-    if (h.header_size > images.size() || h.size > images.size() - h.header_size) return {};
+    if (h.header_size < sizeof h || h.header_size > images.size() || h.size > images.size() - h.header_size) return {};
     const std::string_view image = images.substr(h.header_size, h.size);
     const std::size_t start = image.find(".version");
     if (h.kind == 1 && h.architecture == simulated_architecture && start != std::string_view::npos)

@@ -1,4 +1,6 @@
 // Products of slabs with groups of columns by tiles of bytes (AMX).
+#include <type_traits>
+
 #include "device/cpu/avx512/avx512.h"
 #include "device/cpu/target.h"
 #include "quant/iq4.h"
@@ -55,11 +57,12 @@ void add_amx_products(Kernels& kernels) noexcept {
   }
   kernels.begin_group_tiles = begin_byte_tiles;
   kernels.end_group_tiles = end_byte_tiles;
+  // Groups of more than 24 columns have nine columns at least.
   for (const SlabKind kind : {SlabKind::nibble, SlabKind::five, SlabKind::byte}) {
-    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabScaled>, 8, 10, 11, 12>;
+    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabScaled>, 9, 10, 11, 12>;
   }
   for (const SlabKind kind : {SlabKind::nibble_min, SlabKind::five_min}) {
-    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabMin>, 8, 10, 11, 12>;
+    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabMin>, 9, 10, 11, 12>;
   }
 }
 
