@@ -188,7 +188,8 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Measures how fast a model loads, reads a prompt and generates, and how much of the memory's speed that is.\n"
-      "Read bandwidth is measured in the same rounds: as many threads as the model has read a buffer of 256 MiB.",
+      "Read bandwidth is measured in the same rounds: as many threads as the model has read 256 MiB, or more than the "
+      "last cache holds.",
       "llminfer-bench");
   Options options;
   add_options(app, options);

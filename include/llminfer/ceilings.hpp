@@ -84,8 +84,9 @@ struct CeilingsOptions {
                                         ///< of several times the last cache
 };
 
-/// Measures, or reads the cache. Errors: unavailable (the device has no ceilings to measure; the file cannot be
-/// written), out_of_memory, invalid_argument. A cache file that cannot be understood is measured anew.
+/// Measures, or reads the cache. Memory's rate is that of 256 MiB to 1 GiB, by the size of the last cache. Errors:
+/// unavailable (the device has no ceilings to measure; the file cannot be written), out_of_memory, invalid_argument. A
+/// cache file that cannot be understood is measured anew.
 LLMINFER_API Result<Ceilings> measure_ceilings(const Device& device, const CeilingsOptions& options = {});
 
 /// Measures the efficiencies in `ceilings` anew, as they are now: other programs on a machine change them from minute

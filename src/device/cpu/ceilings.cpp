@@ -17,7 +17,6 @@
 namespace llminfer::cpu {
 namespace {
 
-constexpr std::size_t buffer_bytes = std::size_t{256} << 20;
 constexpr std::size_t grain = 4096;
 constexpr double busy_spread = 0.15;  // quiet machines stay below a few percent
 
@@ -179,12 +178,19 @@ PeakLoops peak_loops_of(std::string_view isa) noexcept {
   return loops;
 }
 
+std::size_t ceilings_buffer(const core::CacheSizes& caches) noexcept {
+  constexpr std::size_t least = std::size_t{256} << 20, most = std::size_t{1} << 30;
+  const std::size_t last = std::min(std::max({caches.l1, caches.l2, caches.l3}), most);
+  return std::clamp(last + last / 2, least, most) / grain * grain;
+}
+
 Ceilings measure(const Kernels& kernels, int threads, double seconds, const std::shared_ptr<core::Memory>& memory) {
   const bool in_range = seconds >= 0.05 && seconds <= 60;  // false for NaN
   if (!in_range) core::fail(ErrorCode::invalid_argument, "seconds: {} is not in 0.05 .. 60", seconds);
   constexpr int least_rounds = 3;
   const PeakLoops loops = peak_loops_of(kernels.name);
   const core::CpuInfo cpu = core::detect_cpu();
+  const std::size_t buffer_bytes = ceilings_buffer(cpu.caches);
   core::Buffer buffer = core::Buffer::make(memory, buffer_bytes);
   std::memset(buffer.data(), 1, buffer_bytes);
   Ceilings out;
