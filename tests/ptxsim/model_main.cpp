@@ -1,5 +1,6 @@
 // A whole model on the CUDA device in the simulator, by way of the public interface:  ptxsim_model FILE [TOKENS]
-// Its greedy tokens must be those of the reference device, as far as the two best logits lie apart; no check may report.
+// Its greedy tokens must be those of the reference device, as far as the two best logits lie apart; no check may
+// report.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -6,7 +6,7 @@
 //
 #include "device/cpu/kernels/dot_lines.inc"
 
-constexpr int packed_columns = 4;  // more of them go in groups
+inline constexpr int packed_columns = 4;  // more of them go in groups
 
 static inline F load_f(const float* p, int) { return _mm512_loadu_ps(p); }
 static inline void store_f(float* p, int, F a) { _mm512_storeu_ps(p, a); }

@@ -6,7 +6,7 @@
 //
 #include "device/cpu/kernels/dot_lines.inc"
 
-constexpr int packed_columns = 4;
+inline constexpr int packed_columns = 4;
 
 static inline F load_f(const float* p, int part) { return _mm256_loadu_ps(p + 8 * part); }
 static inline void store_f(float* p, int part, F a) { _mm256_storeu_ps(p + 8 * part, a); }
