@@ -28,12 +28,16 @@ left() { echo $((510 - (SECONDS - started) > 20 ? 510 - (SECONDS - started) : 20
 
 need_gpu() {
   command -v nvidia-smi >/dev/null || die 'no GPU here: there is no nvidia-smi, so no driver'
-  nvidia-smi -L 2>/dev/null | grep -q '^GPU ' || die "no GPU here: $(nvidia-smi -L 2>&1 | head -n 1)"
+  local gpus
+  gpus=$(nvidia-smi -L 2>&1) || true
+  grep -q '^GPU ' <<<"$gpus" || die "no GPU here: ${gpus%%$'\n'*}"
 }
 build_programs() {  # target ...
   local capability nvcc
   nvcc=$("$root/scripts/get-nvcc")
-  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader)
+  capability=${capability%%$'\n'*}
+  capability=${capability//./}
   cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLLMINFER_CUDA=ON -DLLMINFER_NVCC="$nvcc" \
     -DLLMINFER_CUDA_ARCHITECTURES="$capability" >"$out/configure.log" || { cat "$out/configure.log"; return 1; }
   cmake --build "$build" -j "$(nproc)" --target "$@" >"$out/build.log" || { tail -n 40 "$out/build.log"; return 1; }

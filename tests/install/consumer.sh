@@ -68,7 +68,9 @@ case $mode in
       -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_PCRE2=ON -DCMAKE_DISABLE_FIND_PACKAGE_utf8proc=ON \
       -DCMAKE_PROJECT_consumer_INCLUDE="$source/tests/install/twice.cmake"
     program=$work/build/consumer
-    ldd "$program" | grep -q 'libllminfer\.so\.[0-9]*\.[0-9]* ' || { echo "not linked to libllminfer.so.MAJOR.MINOR"; exit 1; } ;;
+    linked=$(ldd "$program")
+    grep -q 'libllminfer\.so\.[0-9]*\.[0-9]* ' <<<"$linked" ||
+      { echo "not linked to libllminfer.so.MAJOR.MINOR:"; echo "$linked"; exit 1; } ;;
   subdirectory)
     # Unoptimized: what is tested is the project's files.
     cmake -S "$source/tests/install/subdirectory" -B "$work/build" -G "$generator" -DLLMINFER_SOURCE="$source"
