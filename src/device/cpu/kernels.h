@@ -32,7 +32,6 @@ struct QuantColumn {
   const std::int16_t* wide = nullptr;  ///< q widened by Kernels::widen; for slabs of bytes only
   float* out = nullptr;
   const std::int16_t* shift = nullptr;  ///< of Kernels::shift, where the tile has one
-  const std::byte* next = nullptr;      ///< of gemv: the panel that is read after this one, null if none
 };
 
 constexpr int tile_columns = 4;  ///< most columns of one tile
@@ -191,6 +190,18 @@ struct TileArgs {
   Ahead ahead{};
 };
 
+constexpr int gemv_panels = 4;  ///< most panels of one gemv call
+
+/// Panels that lie one behind the other, times one column.
+struct GemvArgs {
+  const PackedShape* shape = nullptr;
+  const std::byte* panel = nullptr;  ///< the first one
+  int panels = 0;                    ///< 1 .. gemv_panels
+  QuantColumn column{};              ///< its `out` is not used
+  float* out[gemv_panels] = {};      ///< 16 results of each
+  bool last = false;                 ///< what lies behind these panels is not read next
+};
+
 struct FewArgs {
   const PackedShape* shape = nullptr;
   const std::byte* panel = nullptr;
@@ -227,8 +238,8 @@ struct Kernels {
 
   /// Blocks of a packed panel to a slab of slab_format(type).kind. Indexed by WeightType.
   void (*unpack[17])(const UnpackArgs& args) = {};
-  /// Panel times one column, without a slab; null where there is none. Indexed by WeightType.
-  void (*gemv[17])(const PackedShape& shape, const std::byte* panel, const QuantColumn& column) = {};
+  /// Panels times one column, without a slab; null where there is none. Indexed by WeightType.
+  void (*gemv[17])(const GemvArgs& args) = {};
   /// Panel times a few columns, without a slab; null where that is not faster. Indexed by WeightType.
   void (*few[17])(const FewArgs& args) = {};
   std::int64_t most_few[17] = {};  ///< columns up to which `few` is faster

@@ -72,23 +72,31 @@ class Multiplier {
     return is_grouped(first, last) && last - first > kernels_.most_grouped_panel[type_index()];
   }
 
-  /// `next`: the panel after it, null behind the last one.
-  void panel(const std::byte* packed, const std::byte* next, std::int64_t index, std::int64_t first,
-             std::int64_t last) noexcept {
+  /// All panels [begin, end) of columns [first, last).
+  void panels(const std::byte* packed, std::int64_t begin, std::int64_t end, std::int64_t first,
+              std::int64_t last) noexcept {
+    const std::int64_t at_once = is_one(first, last) ? gemv_panels : 1;
+    for (std::int64_t p = begin; p < end; p += at_once, packed += at_once * weight_.shape.panel_bytes) {
+      if (at_once > 1) {
+        one(packed, p, std::min(at_once, end - p), first, p + at_once >= end);
+      } else {
+        panel(packed, p, first, last);
+      }
+    }
+  }
+
+ private:
+  void panel(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
     if (weight_.slab.kind == SlabKind::real) {
       real(packed, index, first, last);
     } else if (is_grouped(first, last)) {
       grouped(packed, index, first, last);
-    } else if (is_one(first, last)) {
-      one(packed, next, index, first);
     } else if (is_few(first, last)) {
       few(packed, index, first, last);
     } else {
       quantized(packed, index, first, last);
     }
   }
-
- private:
   int type_index() const noexcept { return static_cast<int>(weight_.shape.type); }
   bool is_one(std::int64_t first, std::int64_t last) const noexcept {
     return last - first == 1 && kernels_.gemv[type_index()] != nullptr;
@@ -160,12 +168,19 @@ class Multiplier {
     return {packed + weight_.shape.panel_bytes + block * shares.step + tile * shares.each, shares.step, shares.stride};
   }
 
-  void one(const std::byte* packed, const std::byte* next, std::int64_t index, std::int64_t column) noexcept {
-    QuantColumn tile;
-    tile_of(&tile, index, column, column, 1, rows_in(index) == panel_rows, 0);
-    tile.next = next;
-    kernels_.gemv[type_index()](weight_.shape, packed, tile);
-    finish(column, index, tile.out);
+  /// `count` panels from index `index` on times one column.
+  void one(const std::byte* packed, std::int64_t index, std::int64_t count, std::int64_t column, bool last) noexcept {
+    GemvArgs args;
+    args.shape = &weight_.shape;
+    args.panel = packed;
+    args.panels = static_cast<int>(count);
+    args.last = last;
+    tile_of(&args.column, index, column, column, 1, false, 0);
+    for (int i = 0; i < args.panels; ++i) {
+      args.out[i] = rows_in(index + i) == panel_rows ? out_at(column, index + i) : spill_.values[i];
+    }
+    kernels_.gemv[type_index()](args);
+    for (int i = 0; i < args.panels; ++i) finish(column, index + i, args.out[i]);
   }
 
   void few(const std::byte* packed, std::int64_t index, std::int64_t first, std::int64_t last) noexcept {
@@ -406,10 +421,7 @@ void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byt
     multiplier.begin_chunk(c, last);
     const bool tiles = multiplier.takes_group_tiles(c, last);
     if (tiles && kernels.begin_group_tiles != nullptr) kernels.begin_group_tiles();
-    for (std::int64_t p = begin; p < end; ++p) {
-      const std::byte* panel = weight.panel(arena, expert, p);
-      multiplier.panel(panel, p + 1 < end ? panel + weight.shape.panel_bytes : nullptr, p, c, last);
-    }
+    multiplier.panels(weight.panel(arena, expert, begin), begin, end, c, last);
     if (tiles && kernels.end_group_tiles != nullptr) kernels.end_group_tiles();
   }
 }

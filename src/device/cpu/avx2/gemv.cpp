@@ -224,7 +224,7 @@ static inline __m256i q6_sum(const std::byte* lines, int g, int half, const std:
 }
 
 static void gemv_q6_k(const PackedShape& s, const std::byte* panel, const QuantColumn& c) {
-  const Reading reading(s, panel, c.next);
+  const Reading reading(s, panel, panel + s.panel_bytes);
   const std::byte* small = panel + s.small_plane;
   __m256 y0 = _mm256_setzero_ps(), y1 = y0;
   for (std::int64_t b = 0; b < s.blocks; ++b) {
@@ -244,6 +244,16 @@ static void gemv_q6_k(const PackedShape& s, const std::byte* panel, const QuantC
   write(c, y0, y1);
 }
 
+/// Panel after panel.
+template <void (*kernel)(const PackedShape&, const std::byte*, const QuantColumn&)>
+static void each(const GemvArgs& t) {
+  QuantColumn column = t.column;
+  for (int i = 0; i < t.panels; ++i) {
+    column.out = t.out[i];
+    kernel(*t.shape, t.panel + i * t.shape->panel_bytes, column);
+  }
+}
+
 }  // namespace
 }  // namespace llminfer::cpu::avx2
 LLMINFER_TARGET_END
@@ -251,17 +261,15 @@ LLMINFER_TARGET_END
 namespace llminfer::cpu::avx2 {
 
 void add_gemv(Kernels& kernels) noexcept {
-  const auto set = [&](WeightType type, void (*gemv)(const PackedShape&, const std::byte*, const QuantColumn&)) {
-    kernels.gemv[static_cast<int>(type)] = gemv;
-  };
-  set(WeightType::q4_0, gemv_q4_0);
-  set(WeightType::q4_1, gemv_q4_1);
-  set(WeightType::q5_0, gemv_q5_0);
-  set(WeightType::q5_1, gemv_q5_1);
-  set(WeightType::q8_0, gemv_q8_0);
-  set(WeightType::q4_k, gemv_q4_k);
-  set(WeightType::q5_k, gemv_q5_k);
-  set(WeightType::q6_k, gemv_q6_k);
+  const auto set = [&](WeightType type, void (*gemv)(const GemvArgs&)) { kernels.gemv[static_cast<int>(type)] = gemv; };
+  set(WeightType::q4_0, each<gemv_q4_0>);
+  set(WeightType::q4_1, each<gemv_q4_1>);
+  set(WeightType::q5_0, each<gemv_q5_0>);
+  set(WeightType::q5_1, each<gemv_q5_1>);
+  set(WeightType::q8_0, each<gemv_q8_0>);
+  set(WeightType::q4_k, each<gemv_q4_k>);
+  set(WeightType::q5_k, each<gemv_q5_k>);
+  set(WeightType::q6_k, each<gemv_q6_k>);
 }
 
 }  // namespace llminfer::cpu::avx2

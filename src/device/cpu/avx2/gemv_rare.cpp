@@ -174,6 +174,16 @@ static inline __m256 set_f(float x) { return _mm256_set1_ps(x); }
 static inline __m256 fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
 static inline void store_f(float* p, int part, __m256 x) { _mm256_storeu_ps(p + 8 * part, x); }
 #include "device/cpu/kernels/half_rows.inc"
+/// Panel after panel.
+template <void (*kernel)(const PackedShape&, const std::byte*, const QuantColumn&)>
+static void each(const GemvArgs& t) {
+  QuantColumn column = t.column;
+  for (int i = 0; i < t.panels; ++i) {
+    column.out = t.out[i];
+    kernel(*t.shape, t.panel + i * t.shape->panel_bytes, column);
+  }
+}
+
 }  // namespace
 }  // namespace llminfer::cpu::avx2
 LLMINFER_TARGET_END
@@ -181,11 +191,11 @@ LLMINFER_TARGET_END
 namespace llminfer::cpu::avx2 {
 
 void add_rare_gemv(Kernels& kernels) noexcept {
-  kernels.gemv[static_cast<int>(WeightType::iq4_nl)] = gemv_iq4_nl;
-  kernels.gemv[static_cast<int>(WeightType::iq4_xs)] = gemv_iq4_xs;
-  kernels.gemv[static_cast<int>(WeightType::mxfp4)] = gemv_mxfp4;
-  kernels.gemv[static_cast<int>(WeightType::q2_k)] = gemv_q2_k;
-  kernels.gemv[static_cast<int>(WeightType::q3_k)] = gemv_q3_k;
+  kernels.gemv[static_cast<int>(WeightType::iq4_nl)] = each<gemv_iq4_nl>;
+  kernels.gemv[static_cast<int>(WeightType::iq4_xs)] = each<gemv_iq4_xs>;
+  kernels.gemv[static_cast<int>(WeightType::mxfp4)] = each<gemv_mxfp4>;
+  kernels.gemv[static_cast<int>(WeightType::q2_k)] = each<gemv_q2_k>;
+  kernels.gemv[static_cast<int>(WeightType::q3_k)] = each<gemv_q3_k>;
   kernels.half_rows[static_cast<int>(WeightType::f16)] = half_rows<false>;
   kernels.half_rows[static_cast<int>(WeightType::bf16)] = half_rows<true>;
 }
