@@ -180,6 +180,18 @@ struct Ahead {
   std::int64_t stride = 0;
 };
 
+/// In place of `step` where blocks ask at several places in turn: a core's prefetcher follows each page of 4 KiB by
+/// itself, and memory gives a quarter more to several than to one.
+struct AheadPlaces {
+  std::int64_t across = 0;  ///< from one place to the next
+  std::int64_t back = 0;    ///< from the last place to what follows at the first
+  std::uint32_t block = 0;  ///< place of `at`
+  std::uint32_t mask = 0;   ///< places - 1
+
+  /// From what one block asks for to what the next one does.
+  std::int64_t next() noexcept { return (++block & mask) == 0 ? back : across; }
+};
+
 struct TileArgs {
   const std::byte* slab = nullptr;
   std::int64_t blocks = 0;  ///< of 32, columns begin at the first
@@ -209,6 +221,7 @@ struct FewArgs {
   int count = 0;       ///< 1 .. Kernels::few_columns
   bool alone = false;  ///< no other call for this panel: the kernel asks for all of `ahead`
   Ahead ahead{};       ///< stride 0: nothing to ask for; else as many lines as the kernel likes, next to each other
+  AheadPlaces places{};
 };
 
 /// What a group of columns has of its own.
@@ -225,6 +238,7 @@ struct GroupArgs {
   const ColumnGroup* columns = nullptr;  ///< of the first group, for each block of 32
   std::int64_t group_step = 0;           ///< from there to those of the next group
   const GroupTarget* targets = nullptr;  ///< [groups]
+  AheadPlaces places{};                  ///< of a panel, for each group
   int groups = 1;                        ///< 1 .. most_groups
   int count = 0;                         ///< 1 .. group_columns, of each group
   bool add = false;                      ///< as in TileArgs

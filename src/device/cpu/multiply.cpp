@@ -10,6 +10,7 @@
 namespace llminfer::cpu {
 namespace {
 
+constexpr std::int64_t most_asked = 1024 * 1024;
 constexpr std::size_t slab_part = 20 * 1024;  // bytes of a slab that stay in the L1 cache
 
 /// Results of one panel for a few columns go straight to the output when the panel is whole, else through here; so do
@@ -33,11 +34,24 @@ std::size_t slab_room(const PlacedWeight& weight) noexcept {
   return (slab_bytes(weight.slab.kind, weight.shape.columns) + 63) / 64 * 64;
 }
 
+/// Of how many panels, as a power of two, what comes is asked for in turn: these and the ones that are worked on stay
+/// in the L2 cache.
+int places_log2(const PackedShape& shape) noexcept {
+  if (8 * shape.panel_bytes <= most_asked) return 2;
+  return 4 * shape.panel_bytes <= most_asked ? 1 : 0;
+}
+
 class Multiplier {
  public:
   Multiplier(const Kernels& kernels, const PlacedWeight& weight, const Columns& columns, const float* bias,
              std::byte* scratch, GroupsMade* made) noexcept
-      : kernels_(kernels), weight_(weight), columns_(columns), bias_(bias), slab_(scratch), made_(made) {
+      : kernels_(kernels),
+        weight_(weight),
+        columns_(columns),
+        bias_(bias),
+        slab_(scratch),
+        made_(made),
+        places_log2_(places_log2(weight.shape)) {
     std::int16_t* const room = reinterpret_cast<std::int16_t*>(scratch + slab_room(weight));
     groups_ = reinterpret_cast<ColumnGroup*>(scratch + slab_room(weight));
     if (weight.slab.kind == SlabKind::byte) wide_ = room;
@@ -75,6 +89,7 @@ class Multiplier {
   /// All panels [begin, end) of columns [first, last).
   void panels(const std::byte* packed, std::int64_t begin, std::int64_t end, std::int64_t first,
               std::int64_t last) noexcept {
+    begin_ = begin;
     const std::int64_t at_once = is_one(first, last) ? gemv_panels : 1;
     for (std::int64_t p = begin; p < end; p += at_once, packed += at_once * weight_.shape.panel_bytes) {
       if (at_once > 1) {
@@ -161,12 +176,31 @@ class Multiplier {
     const std::int64_t lines = std::min<std::int64_t>(most, (step + line * tiles - 1) / (line * tiles));
     return {step, lines * line, lines > 1 ? line : 0};
   }
-  /// What tile `tile` should fetch, beginning at block `block` of 32.
-  Ahead ahead(const AheadShares& shares, const std::byte* packed, std::int64_t block,
-              std::int64_t tile) const noexcept {
-    if (tile * shares.each >= shares.step) return {packed, 0, 0};
-    return {packed + weight_.shape.panel_bytes + block * shares.step + tile * shares.each, shares.step, shares.stride};
+  /// What tile `tile` should fetch. `from`: what the first one does.
+  Ahead ahead(const AheadShares& shares, const std::byte* from, std::int64_t tile) const noexcept {
+    if (tile * shares.each >= shares.step) return {from, 0, 0};
+    return {from + tile * shares.each, shares.step, shares.stride};
   }
+  /// What goes with block `block` of 32 of a panel that is unpacked: the panel behind it. That leaves memory more time
+  /// than it needs.
+  const std::byte* next_panel(const AheadShares& shares, const std::byte* packed, std::int64_t block) const noexcept {
+    return packed + weight_.shape.panel_bytes + block * shares.step;
+  }
+  /// What a panel as it lies packed begins with: the panels behind a few of them come while these are worked on, its
+  /// blocks one after the other, each in all of the panels.
+  const std::byte* next_panels(const AheadShares& shares, const std::byte* packed, std::int64_t index) const noexcept {
+    const std::int64_t panel = panel_of_few(index), block = panel * (weight_.shape.columns / 32);
+    const std::int64_t first = (std::int64_t{1} << places_log2_) - panel;
+    return packed + (first + place_of(block)) * weight_.shape.panel_bytes + (block >> places_log2_) * shares.step;
+  }
+  AheadPlaces ahead_places(const AheadShares& shares, std::int64_t index) const noexcept {
+    const std::int64_t bytes = weight_.shape.panel_bytes, others = (std::int64_t{1} << places_log2_) - 1;
+    const std::int64_t block = panel_of_few(index) * (weight_.shape.columns / 32);
+    return {bytes, shares.step - others * bytes, static_cast<std::uint32_t>(place_of(block)),
+            static_cast<std::uint32_t>(others)};
+  }
+  std::int64_t panel_of_few(std::int64_t index) const noexcept { return place_of(index - begin_); }
+  std::int64_t place_of(std::int64_t i) const noexcept { return i & ((std::int64_t{1} << places_log2_) - 1); }
 
   /// `count` panels from index `index` on times one column.
   void one(const std::byte* packed, std::int64_t index, std::int64_t count, std::int64_t column, bool last) noexcept {
@@ -187,11 +221,13 @@ class Multiplier {
     const std::int64_t each = kernels_.few_columns;
     const std::int64_t tiles = (last - first + each - 1) / each;
     const AheadShares shares = ahead_shares(tiles, 9);
+    const std::byte* next = next_panels(shares, packed, index);
     QuantColumn tile[few_columns];
     for (std::int64_t t = 0, c = first; c < last; ++t, c += each) {
       const int count = static_cast<int>(std::min(each, last - c));
       tile_of(tile, index, first, c, count, rows_in(index) == panel_rows, 0);
-      kernels_.few[type_index()]({&weight_.shape, packed, tile, count, tiles == 1, ahead(shares, packed, 0, t)});
+      kernels_.few[type_index()](
+          {&weight_.shape, packed, tile, count, tiles == 1, ahead(shares, next, t), ahead_places(shares, index)});
       for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
     }
   }
@@ -209,8 +245,9 @@ class Multiplier {
       for (std::int64_t t = 0, c = first; c < last; ++t, c += tile_columns) {
         const int count = static_cast<int>(std::min<std::int64_t>(tile_columns, last - c));
         tile_of(tile, index, first, c, count, whole, at);
-        kernels_.tile[static_cast<int>(weight_.slab.kind)](
-            {slab_, blocks * in_block / 32, weight_.slab.zero, tile, count, b > 0, ahead(shares, packed, at, t)});
+        kernels_.tile[static_cast<int>(weight_.slab.kind)]({slab_, blocks * in_block / 32, weight_.slab.zero, tile,
+                                                            count, b > 0,
+                                                            ahead(shares, next_panel(shares, packed, at), t)});
         if (b + blocks < weight_.shape.blocks) continue;
         for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
       }
@@ -268,8 +305,10 @@ class Multiplier {
     const PanelColumns of{packed, index, first, last, in_group(first, last)};
     if (!takes_group_tiles(first, last)) {
       args.from = packed;
-      return each_group(kernels_.group_panel[type_index()], args, ahead_shares(groups_of(first, last), 9), of,
-                        {0, true});
+      const AheadShares shares = ahead_shares(groups_of(first, last), 9);
+      args.places = ahead_places(shares, index);
+      return each_group(kernels_.group_panel[type_index()], args, shares, of,
+                        {0, true, next_panels(shares, packed, index)});
     }
     const auto run = kernels_.group_tile[static_cast<int>(weight_.slab.kind)];
     const auto own_unpack = kernels_.unpack_grouped[type_index()];
@@ -285,14 +324,16 @@ class Multiplier {
       unpack(unpack_args(weight_.shape, packed, b, blocks, slab_));
       args.blocks = blocks * in_block / 32;
       args.add = b > 0;
-      each_group(run, args, shares, of, {b * in_block / 32, b + blocks == weight_.shape.blocks});
+      const std::int64_t block = b * in_block / 32;
+      each_group(run, args, shares, of, {block, b + blocks == weight_.shape.blocks, next_panel(shares, packed, block)});
     }
   }
 
   /// Which part of a panel the groups meet.
   struct PanelPart {
-    std::int64_t block;  // of 32, the first one
-    bool complete;       // it is the last part
+    std::int64_t block;     // of 32, the first one
+    bool complete;          // it is the last part
+    const std::byte* next;  // of what comes the first group's share
   };
 
   /// Runs the kernel for all groups of columns. The arguments are filled in place: copies of what was just written
@@ -308,7 +349,7 @@ class Multiplier {
     args.count = static_cast<int>(each);
     for (std::int64_t g = 0, c = of.first; c < of.last; c += each * args.groups) {
       args.groups = static_cast<int>(std::min(groups - g, at_once));
-      for (int i = 0; i < args.groups; ++i, ++g) target(targets[i], shares, of, part.block, g);
+      for (int i = 0; i < args.groups; ++i, ++g) target(targets[i], shares, of, part.next, g);
       run(args);
       if (part.complete && (!whole || bias_ != nullptr)) finish_groups(targets, args.groups, of, c);
       args.columns += args.group_step * args.groups;
@@ -316,14 +357,14 @@ class Multiplier {
   }
 
   /// Of group g.
-  void target(GroupTarget& to, const AheadShares& shares, const PanelColumns& of, std::int64_t block,
+  void target(GroupTarget& to, const AheadShares& shares, const PanelColumns& of, const std::byte* next,
               std::int64_t g) noexcept {
     const bool whole = rows_in(of.index) == panel_rows;
     const std::int64_t each = of.each, c = of.first + g * each;
     for (int i = 0; i < group_columns; ++i) {
       to.out[i] = whole && i < each && c + i < of.last ? out_at(c + i, of.index) : spill_.values[i];
     }
-    to.ahead = ahead(shares, of.packed, block, g);
+    to.ahead = ahead(shares, next, g);
   }
 
   void finish_groups(const GroupTarget* targets, int groups, const PanelColumns& of, std::int64_t c) noexcept {
@@ -382,6 +423,8 @@ class Multiplier {
   ColumnGroup* groups_ = nullptr;  // of the chunk's columns, for kernels of groups
   std::int16_t* wide_ = nullptr;   // of the chunk's columns, for slabs of bytes
   std::int16_t* shift_ = nullptr;  // of the chunk's columns, where tiles want it
+  std::int64_t begin_ = 0;         // of the panels
+  int places_log2_;                // of how many panels what comes is asked for in turn
   Spill spill_;
 };
 

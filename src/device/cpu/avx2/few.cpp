@@ -19,10 +19,11 @@ LLMINFER_INLINE void few_bytes(const FewArgs& t, int count, int lines) {
   Results r;
   begin(r, columns, count, false);
   const std::byte* ahead = t.ahead.at;
+  AheadPlaces places = t.places;
   for (std::int64_t b = 0; b < t.shape->blocks; ++b) {
 #pragma GCC unroll 9
     for (int i = 0; i < lines; ++i) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64 * i), _MM_HINT_T1);
-    ahead += t.ahead.step;
+    ahead += places.next();
     __m256i s0[4], s1[4];
 #pragma GCC unroll 8
     for (int w = 0; w < 8; ++w) {

@@ -16,6 +16,8 @@ namespace {
 //
 #include "device/cpu/kernels/packed_formats.inc"
 //
+#include "device/cpu/kernels/panel_walk.inc"
+//
 #include "device/cpu/kernels/packed.inc"
 //
 #include "device/cpu/kernels/half_rows.inc"
