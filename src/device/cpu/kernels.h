@@ -279,9 +279,10 @@ struct Kernels {
                     std::int64_t k, bool add) = nullptr;
 
   /// real_tile for a panel of 16-bit floats as it lies packed, without a slab: 1 .. half_rows_most rows, k even, from
-  /// 0. `next`: what will be read after it. Null where there is none. Indexed by WeightType.
+  /// 0. `next`: what will be read soon, a line for each of the panel's, by `places`. Null where there is none. Indexed
+  /// by WeightType.
   void (*half_rows[17])(const float* const* a, const std::byte* panel, float* const* c, int rows, std::int64_t k,
-                        const std::byte* next) = {};
+                        const std::byte* next, const AheadPlaces& places) = {};
 
   void (*quantize)(const float* in, std::int64_t n, const QuantRow& out) = nullptr;
   /// Levels as int16, those of each word in the order 0, 2, 1, 3: see SlabByte. n is a multiple of 32.

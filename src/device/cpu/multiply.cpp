@@ -187,17 +187,17 @@ class Multiplier {
     return packed + weight_.shape.panel_bytes + block * shares.step;
   }
   /// What a panel as it lies packed begins with: the panels behind a few of them come while these are worked on, its
-  /// blocks one after the other, each in all of the panels.
-  const std::byte* next_panels(const AheadShares& shares, const std::byte* packed, std::int64_t index) const noexcept {
-    const std::int64_t panel = panel_of_few(index), block = panel * (weight_.shape.columns / 32);
+  /// `units` of `step` bytes one after the other, each in all of the panels.
+  const std::byte* next_panels(std::int64_t step, std::int64_t units, const std::byte* packed,
+                               std::int64_t index) const noexcept {
+    const std::int64_t panel = panel_of_few(index), unit = panel * units;
     const std::int64_t first = (std::int64_t{1} << places_log2_) - panel;
-    return packed + (first + place_of(block)) * weight_.shape.panel_bytes + (block >> places_log2_) * shares.step;
+    return packed + (first + place_of(unit)) * weight_.shape.panel_bytes + (unit >> places_log2_) * step;
   }
-  AheadPlaces ahead_places(const AheadShares& shares, std::int64_t index) const noexcept {
+  AheadPlaces ahead_places(std::int64_t step, std::int64_t units, std::int64_t index) const noexcept {
     const std::int64_t bytes = weight_.shape.panel_bytes, others = (std::int64_t{1} << places_log2_) - 1;
-    const std::int64_t block = panel_of_few(index) * (weight_.shape.columns / 32);
-    return {bytes, shares.step - others * bytes, static_cast<std::uint32_t>(place_of(block)),
-            static_cast<std::uint32_t>(others)};
+    const std::int64_t place = place_of(panel_of_few(index) * units);
+    return {bytes, step - others * bytes, static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(others)};
   }
   std::int64_t panel_of_few(std::int64_t index) const noexcept { return place_of(index - begin_); }
   std::int64_t place_of(std::int64_t i) const noexcept { return i & ((std::int64_t{1} << places_log2_) - 1); }
@@ -221,13 +221,13 @@ class Multiplier {
     const std::int64_t each = kernels_.few_columns;
     const std::int64_t tiles = (last - first + each - 1) / each;
     const AheadShares shares = ahead_shares(tiles, 9);
-    const std::byte* next = next_panels(shares, packed, index);
+    const std::byte* next = next_panels(shares.step, weight_.shape.columns / 32, packed, index);
     QuantColumn tile[few_columns];
     for (std::int64_t t = 0, c = first; c < last; ++t, c += each) {
       const int count = static_cast<int>(std::min(each, last - c));
       tile_of(tile, index, first, c, count, rows_in(index) == panel_rows, 0);
-      kernels_.few[type_index()](
-          {&weight_.shape, packed, tile, count, tiles == 1, ahead(shares, next, t), ahead_places(shares, index)});
+      kernels_.few[type_index()]({&weight_.shape, packed, tile, count, tiles == 1, ahead(shares, next, t),
+                                  ahead_places(shares.step, weight_.shape.columns / 32, index)});
       for (int i = 0; i < count; ++i) finish(c + i, index, tile[i].out);
     }
   }
@@ -306,9 +306,9 @@ class Multiplier {
     if (!takes_group_tiles(first, last)) {
       args.from = packed;
       const AheadShares shares = ahead_shares(groups_of(first, last), 9);
-      args.places = ahead_places(shares, index);
+      args.places = ahead_places(shares.step, weight_.shape.columns / 32, index);
       return each_group(kernels_.group_panel[type_index()], args, shares, of,
-                        {0, true, next_panels(shares, packed, index)});
+                        {0, true, next_panels(shares.step, weight_.shape.columns / 32, packed, index)});
     }
     const auto run = kernels_.group_tile[static_cast<int>(weight_.slab.kind)];
     const auto own_unpack = kernels_.unpack_grouped[type_index()];
@@ -391,7 +391,10 @@ class Multiplier {
         rows[i] = columns_.real + in_row(first + i) * columns_.real_width;
         results[i] = whole ? out_at(first + i, index) : spill_.values[i];
       }
-      half_rows(rows, packed, results, count, weight_.shape.columns, packed + weight_.shape.panel_bytes);
+      const auto line = static_cast<std::int64_t>(line_bytes);
+      const std::int64_t lines = weight_.shape.panel_bytes / line;
+      half_rows(rows, packed, results, count, weight_.shape.columns, next_panels(line, lines, packed, index),
+                ahead_places(line, lines, index));
       for (int i = 0; i < count; ++i) finish(first + i, index, results[i]);
       return;
     }

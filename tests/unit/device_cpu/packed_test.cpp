@@ -35,6 +35,8 @@ inline I flip(I a) { return _mm256_xor_si256(a, set32(0x80808080U)); }
 inline F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 #include "device/cpu/kernels/packed_formats.inc"
 //
+#include "device/cpu/kernels/panel_walk.inc"
+//
 #include "device/cpu/kernels/packed.inc"
 }  // namespace
 }  // namespace llminfer::cpu::test
