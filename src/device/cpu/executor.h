@@ -43,12 +43,20 @@ class Executor {
   void rows(const Phase& phase, int thread, int threads) noexcept;
   void matmul(const Phase& phase, int thread, int threads) noexcept;
   const backend::MatMul& product_at(const Phase& phase, std::int32_t index) const noexcept;
-  void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept;
+  /// Logits of some columns: of row r from at + r * stride on.
+  struct LogitRows {
+    float* at = nullptr;
+    std::int64_t stride = 0;
+  };
+  void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread,
+               const LogitRows* to = nullptr) noexcept;
+  std::int64_t piece_of(const Phase& phase) const noexcept;
   void column_list(const Phase& phase, int thread, int threads) noexcept;
   core::Share column_share(const Phase& phase, int thread, int threads) const noexcept;
   void forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept;
-  void find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept;
-  void find_tops(std::int64_t begin, std::int64_t end, std::int64_t seen, int thread) noexcept;
+  void logit_list(const Phase& phase, int thread, int threads) noexcept;
+  void find_bests(const core::Share& columns, const LogitRows& rows, int thread) noexcept;
+  void find_tops(const core::Share& columns, const LogitRows& rows, std::int64_t seen, int thread) noexcept;
   void column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void panel_list(const Phase& phase, int thread, int threads) noexcept;
   void head_list(const Phase& phase, int thread, int threads) noexcept;

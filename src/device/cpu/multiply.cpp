@@ -126,7 +126,7 @@ class Multiplier {
   std::int64_t in_row(std::int64_t c) const noexcept { return columns_.in_rows != nullptr ? columns_.in_rows[c] : c; }
   float* out_at(std::int64_t c, std::int64_t index) const noexcept {
     const std::int64_t row = columns_.out_rows != nullptr ? columns_.out_rows[c] : c;
-    return columns_.out + row * columns_.out_width + index * panel_rows;
+    return columns_.out + row * columns_.out_width + (index - columns_.out_panel) * panel_rows;
   }
   int rows_in(std::int64_t index) const noexcept {
     return static_cast<int>(std::min<std::int64_t>(panel_rows, weight_.shape.rows - index * panel_rows));

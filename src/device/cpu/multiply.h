@@ -29,6 +29,7 @@ struct Columns {
   const std::int32_t* in_rows = nullptr;
   float* out = nullptr;
   std::int64_t out_width = 0;
+  std::int64_t out_panel = 0;  ///< whose results stand at `out`
   const std::int32_t* out_rows = nullptr;
   std::int64_t count = 0;
 };

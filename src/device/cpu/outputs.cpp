@@ -53,26 +53,28 @@ void Executor::forbid(std::int64_t row, std::int64_t begin, std::int64_t end, fl
   }
 }
 
-/// The thread's best logit of each row, now that columns [begin, end) are there.
-void Executor::find_bests(std::int64_t begin, std::int64_t end, int thread) noexcept {
+/// The thread's best logit of each row, now that those of some columns are there.
+void Executor::find_bests(const core::Share& columns, const LogitRows& rows, int thread) noexcept {
+  const std::int64_t count = columns.end - columns.begin;
   BestLogit* bests = bests_of(thread);
   for (std::int64_t r = 0; r < outputs_count_; ++r) {
-    float* logits = value(program_.graph().logits, r, thread) + begin;
-    forbid(r, begin, end, logits);
-    const float top = kernels_.largest(logits, end - begin);
+    float* logits = rows.at + r * rows.stride;
+    forbid(r, columns.begin, columns.end, logits);
+    const float top = kernels_.largest(logits, count);
     if (!device::ranks_before(top, bests[r].score)) continue;
     const auto is_top = [top](float logit) { return !device::ranks_before(top, logit); };
-    const std::int64_t at = std::find_if(logits, logits + (end - begin), is_top) - logits;
-    bests[r] = {logits[at], static_cast<std::int32_t>(begin + at)};
+    const std::int64_t at = std::find_if(logits, logits + count, is_top) - logits;
+    bests[r] = {logits[at], static_cast<std::int32_t>(columns.begin + at)};
   }
 }
 
-/// The thread's k best logits of each row, now that columns [begin, end) are there, the `seen` columns before them in
+/// The thread's k best logits of each row, now that those of some columns are there, the `seen` columns before them in
 /// the list already; and the sums of blocks of columns, whose logits are gone then.
-void Executor::find_tops(std::int64_t begin, std::int64_t end, std::int64_t seen, int thread) noexcept {
+void Executor::find_tops(const core::Share& columns, const LogitRows& rows, std::int64_t seen, int thread) noexcept {
+  const auto [begin, end] = columns;
   const std::int64_t k = outputs_.k;
   for (std::int64_t r = 0; r < outputs_count_; ++r) {
-    float* logits = value(program_.graph().logits, r, thread) + begin;
+    float* logits = rows.at + r * rows.stride;
     forbid(r, begin, end, logits);
     BestLogit* list = tops_of(thread, r);
     std::int64_t filled = std::min(k, seen);

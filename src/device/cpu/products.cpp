@@ -12,7 +12,7 @@
 namespace llminfer::cpu {
 
 void Executor::matmul(const Phase& phase, int thread, int threads) noexcept {
-  if (phase.logits && (bests_ || tops_)) return column_list(phase, thread, threads);
+  if (phase.logits && (bests_ || tops_)) return logit_list(phase, thread, threads);
   switch (phase.cut) {
     case StepCut::none:
       panel_list(phase, thread, threads);
@@ -31,11 +31,17 @@ const backend::MatMul& Executor::product_at(const Phase& phase, std::int32_t ind
       program_.graph().ops[static_cast<std::size_t>(phase.first_op) + static_cast<std::size_t>(index)]);
 }
 
-/// Panels [begin, end) of one product.
-void Executor::product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept {
+/// Panels [begin, end) of one product. `to`: where their results go, null: to where all of the product's stand.
+void Executor::product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread,
+                       const LogitRows* to) noexcept {
   const PlacedWeight& weight = program_.weight(op.weight);
   Columns columns = columns_of(op.in, op.out, weight, thread);
   columns.count = row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows);
+  if (to != nullptr) {
+    columns.out = to->at;
+    columns.out_width = to->stride;
+    columns.out_panel = begin;
+  }
   multiply(kernels_, weight, program_.arena(), 0, begin, end, columns, program_.values(op.bias), scratch(thread),
            &made(thread));
 }
@@ -132,16 +138,18 @@ core::Share Executor::column_share(const Phase& phase, int thread, int threads) 
 /// Columns of a piece where rows are many: 512 rows of two products are a MB.
 constexpr std::int64_t columns_of_many_rows = 256;
 
+/// Columns of a piece of a phase that is cut there.
+std::int64_t Executor::piece_of(const Phase& phase) const noexcept {
+  constexpr std::int64_t most_values = 16384;
+  const std::int64_t least_columns = few_ ? 512 : columns_of_many_rows;
+  return std::max(least_columns, most_values / (phase.part_count * row_count(phase.rows)) / sum_columns * sum_columns);
+}
+
 /// Each thread takes a part of the columns through all products and steps, a piece at a time, so that what one step
 /// writes is in the cache for the next.
 void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
-  constexpr std::int64_t most_values = 16384;
-  const std::int64_t least_columns = few_ ? 512 : columns_of_many_rows;
-  const bool bests = phase.logits && bests_, tops = phase.logits && tops_;
-  if (bests) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
   const core::Share share = column_share(phase, thread, threads);
-  const std::int64_t piece =
-      std::max(least_columns, most_values / (phase.part_count * row_count(phase.rows)) / sum_columns * sum_columns);
+  const std::int64_t piece = piece_of(phase);
   for (std::int64_t begin = share.begin; begin < share.end; begin += piece) {
     const std::int64_t end = std::min(share.end, begin + piece);
     for (const ProductPart& part : schedule_.parts_of(phase)) {
@@ -149,8 +157,32 @@ void Executor::column_list(const Phase& phase, int thread, int threads) noexcept
               part.first_panel + (end + panel_rows - 1) / panel_rows, thread);
     }
     column_steps(phase, begin, end, thread);
-    if (bests) find_bests(begin, end, thread);
-    if (tops) find_tops(begin, end, begin - share.begin, thread);
+  }
+}
+
+/// As column_list, where of the logits only the best are wanted: a thread finds them in each piece. Where there are no
+/// steps its pieces stand in one place, the beginning of what the thread's columns take of all rows, so that they stay
+/// in its cache and never become memory's matter. Rows are a line apart from multiples of 4 KiB: side by side in the
+/// cache.
+void Executor::logit_list(const Phase& phase, int thread, int threads) noexcept {
+  const core::Share share = column_share(phase, thread, threads);
+  const std::int64_t piece = piece_of(phase), rows = row_count(phase.rows);
+  const bool in_place = !schedule_.steps_of(phase).empty() || phase.part_count != 1;
+  float* const logits = value(program_.graph().logits, 0, thread);
+  LogitRows at{logits + share.begin * rows, std::min(share.end - share.begin, piece + panel_rows)};
+  if (bests_) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
+  for (std::int64_t begin = share.begin; begin < share.end; begin += piece) {
+    const core::Share columns{begin, std::min(share.end, begin + piece)};
+    if (in_place) at = {logits + begin, width(program_.graph().logits)};
+    for (const ProductPart& part : schedule_.parts_of(phase)) {
+      const backend::MatMul& op = product_at(phase, part.product);
+      const std::int64_t first = part.first_panel + begin / panel_rows;
+      const std::int64_t last = part.first_panel + (columns.end + panel_rows - 1) / panel_rows;
+      product(op, first, last, thread, in_place ? nullptr : &at);
+    }
+    column_steps(phase, columns.begin, columns.end, thread);
+    if (bests_) find_bests(columns, at, thread);
+    if (tops_) find_tops(columns, at, begin - share.begin, thread);
   }
 }
 
