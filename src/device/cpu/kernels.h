@@ -234,6 +234,7 @@ struct GroupTarget {
 struct GroupArgs {
   const PackedShape* shape = nullptr;  ///< of a panel
   const std::byte* from = nullptr;
+  const std::byte* small = nullptr;      ///< of panel_tile: small fields of the first block
   std::int64_t blocks = 0;               ///< of 32, of a slab
   const ColumnGroup* columns = nullptr;  ///< of the first group, for each block of 32
   std::int64_t group_step = 0;           ///< from there to those of the next group
@@ -271,6 +272,9 @@ struct Kernels {
   /// As `unpack`, to the slab that group_tile reads: SlabScaled or SlabMin with signed levels, the zero taken off;
   /// null: that is the same one. Indexed by WeightType.
   void (*unpack_grouped[17])(const UnpackArgs& args) = {};
+  /// In place of group_tile, over the same blocks of a panel as they lie packed; null: there is none. Indexed by
+  /// WeightType.
+  void (*panel_tile[17])(const GroupArgs& args) = {};
   std::int64_t least_grouped = 0;            ///< columns from which groups are faster than `few`
   std::int64_t most_grouped_panel[17] = {};  ///< columns up to which group_panel is faster than a slab
   /// c[r][0..15] = (add ? c[r][0..15] : 0) + sum over k in rising order of a[r][k] * b[k * b_stride + 0..15], for

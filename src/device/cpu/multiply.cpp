@@ -310,18 +310,25 @@ class Multiplier {
       return each_group(kernels_.group_panel[type_index()], args, shares, of,
                         {0, true, next_panels(shares.step, weight_.shape.columns / 32, packed, index)});
     }
-    const auto run = kernels_.group_tile[static_cast<int>(weight_.slab.kind)];
+    const auto from_panel = kernels_.panel_tile[type_index()];
+    const auto run = from_panel != nullptr ? from_panel : kernels_.group_tile[static_cast<int>(weight_.slab.kind)];
     const auto own_unpack = kernels_.unpack_grouped[type_index()];
     const auto unpack = own_unpack != nullptr ? own_unpack : kernels_.unpack[type_index()];
     const AheadShares shares = ahead_shares(groups_of(first, last), 3);
     const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
     // Its levels are bytes, whatever they are elsewhere.
-    const bool narrow = own_unpack != nullptr && weight_.slab.kind == SlabKind::byte;
+    const bool narrow = (own_unpack != nullptr || from_panel != nullptr) && weight_.slab.kind == SlabKind::byte;
     const std::int64_t step = slab_blocks(rows_in(index) == panel_rows, narrow ? SlabKind::five : weight_.slab.kind);
     args.from = slab_;
     for (std::int64_t b = 0; b < weight_.shape.blocks; b += step) {
       const std::int64_t blocks = std::min(step, weight_.shape.blocks - b);
-      unpack(unpack_args(weight_.shape, packed, b, blocks, slab_));
+      const UnpackArgs part = unpack_args(weight_.shape, packed, b, blocks, slab_);
+      if (from_panel != nullptr) {
+        args.from = part.words;
+        args.small = part.small;
+      } else {
+        unpack(part);
+      }
       args.blocks = blocks * in_block / 32;
       args.add = b > 0;
       const std::int64_t block = b * in_block / 32;

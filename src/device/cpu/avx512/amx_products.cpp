@@ -35,15 +35,10 @@ struct TiledFormat {
   void (*unpack)(const UnpackArgs& args);
 };
 constexpr TiledFormat tiled_formats[] = {
-    {WeightType::q4_0, unpack_signed<PackedQ4_0>},
-    {WeightType::q4_1, unpack_signed<PackedQ4_1>},
-    {WeightType::q5_0, unpack_signed<PackedQ5_0>},
-    {WeightType::q5_1, unpack_signed<PackedQ5_1>},
-    {WeightType::q8_0, unpack_signed<PackedQ8_0>},
-    {WeightType::q4_k, unpack_signed<PackedQ4_K<Counted>>},
-    {WeightType::q5_k, unpack_signed<PackedQ5_K<Counted>>},
-    {WeightType::iq4_nl, unpack_signed<PackedIq4_Nl>},
-    {WeightType::iq4_xs, unpack_signed<PackedIq4_Xs<Counted>>},
+    {WeightType::q4_0, unpack_signed<PackedQ4_0>},          {WeightType::q4_1, unpack_signed<PackedQ4_1>},
+    {WeightType::q5_0, unpack_signed<PackedQ5_0>},          {WeightType::q5_1, unpack_signed<PackedQ5_1>},
+    {WeightType::q4_k, unpack_signed<PackedQ4_K<Counted>>}, {WeightType::q5_k, unpack_signed<PackedQ5_K<Counted>>},
+    {WeightType::iq4_nl, unpack_signed<PackedIq4_Nl>},      {WeightType::iq4_xs, unpack_signed<PackedIq4_Xs<Counted>>},
     {WeightType::mxfp4, unpack_signed<PackedMxfp4>},
 };
 
@@ -55,14 +50,16 @@ void add_amx_products(Kernels& kernels) noexcept {
     kernels.unpack_grouped[type] = format.unpack;
     kernels.most_grouped_panel[type] = 2 * group_columns;
   }
+  kernels.panel_tile[static_cast<int>(WeightType::q8_0)] = any_group<ByteTiles<PanelBlocks>, 9, 10, 11, 12>;
+  kernels.most_grouped_panel[static_cast<int>(WeightType::q8_0)] = 2 * group_columns;
   kernels.begin_group_tiles = begin_byte_tiles;
   kernels.end_group_tiles = end_byte_tiles;
   // Groups of more than 24 columns have nine columns at least.
   for (const SlabKind kind : {SlabKind::nibble, SlabKind::five, SlabKind::byte}) {
-    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabScaled>, 9, 10, 11, 12>;
+    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabBlocks<SlabScaled>>, 9, 10, 11, 12>;
   }
   for (const SlabKind kind : {SlabKind::nibble_min, SlabKind::five_min}) {
-    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabMin>, 9, 10, 11, 12>;
+    kernels.group_tile[static_cast<int>(kind)] = any_group<ByteTiles<SlabBlocks<SlabMin>>, 9, 10, 11, 12>;
   }
 }
 
