@@ -54,6 +54,7 @@ void Executor::work(int thread, int threads) noexcept {
     if (row_count(phases[p].rows) == 0) continue;  // nothing wanted out
     const std::int64_t start = thread == 0 ? now() : 0;
     run_phase(phases[p], thread, threads);
+    if (few_) ask_ahead(p, thread, threads);
     const bool barrier = Schedule::has_barrier(phases[p]);
     if (barrier && thread == 0 && stop_.requested()) stop_after_.store(p, std::memory_order_relaxed);
     const std::int64_t worked = thread == 0 ? now() : 0;

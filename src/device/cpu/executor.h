@@ -51,6 +51,13 @@ class Executor {
   void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread,
                const LogitRows* to = nullptr) noexcept;
   std::int64_t piece_of(const Phase& phase) const noexcept;
+  struct WeightPlace {
+    const PlacedWeight* weight = nullptr;
+    std::int64_t panel = 0;
+  };
+  WeightPlace first_weights(const Phase& phase, int thread, int threads) const noexcept;
+  void ask_for_weights(const WeightPlace& place) const noexcept;
+  void ask_ahead(std::size_t p, int thread, int threads) const noexcept;
   void column_list(const Phase& phase, int thread, int threads) noexcept;
   core::Share column_share(const Phase& phase, int thread, int threads) const noexcept;
   void forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept;
