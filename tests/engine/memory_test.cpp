@@ -1,5 +1,7 @@
 // Memory is known before it is taken, and given back.
+#include <algorithm>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "api/model_body.h"
@@ -59,17 +61,21 @@ TEST_CASE("the plan agrees with what is taken") {
   check_plan(ModelSource::file(*file), options, {});
 }
 
-TEST_CASE("a hundred loads leave nothing behind") {
+TEST_CASE("loads leave nothing behind") {
   const auto load = [] {
     const Model model = tests::tiny_model(tests::cpu(2));
     Session session = Session::open(model).value();
     session.append(tests::some_tokens(20, 16)).value();
     session.prefill().value();
   };
-  for (int i = 0; i < 3; ++i) load();
-  const long after_three = resident_bytes();
-  for (int i = 3; i < 100; ++i) load();
-  CHECK(resident_bytes() <= after_three + (1 << 20));
+  // What loads keep grows with each. What the system's allocator keeps for threads comes once, at any time.
+  long least_growth = std::numeric_limits<long>::max();
+  for (int series = 0; series < 4; ++series) {
+    const long before = resident_bytes();
+    for (int i = 0; i < 40; ++i) load();
+    least_growth = std::min(least_growth, resident_bytes() - before);
+  }
+  CHECK(least_growth < 40 * (10 << 10));
 }
 
 TEST_CASE("everything a device holds goes with its last user") {
