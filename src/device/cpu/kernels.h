@@ -211,7 +211,7 @@ struct GemvArgs {
   int panels = 0;                    ///< 1 .. gemv_panels
   QuantColumn column{};              ///< its `out` is not used
   float* out[gemv_panels] = {};      ///< 16 results of each
-  bool last = false;                 ///< what lies behind these panels is not read next
+  int next_panels = 0;               ///< of those that lie behind them, how many are read next: 0 .. gemv_panels
 };
 
 struct FewArgs {

@@ -93,7 +93,7 @@ class Multiplier {
     const std::int64_t at_once = is_one(first, last) ? gemv_panels : 1;
     for (std::int64_t p = begin; p < end; p += at_once, packed += at_once * weight_.shape.panel_bytes) {
       if (at_once > 1) {
-        one(packed, p, std::min(at_once, end - p), first, p + at_once >= end);
+        one(packed, p, end, first);
       } else {
         panel(packed, p, first, last);
       }
@@ -202,13 +202,14 @@ class Multiplier {
   std::int64_t panel_of_few(std::int64_t index) const noexcept { return place_of(index - begin_); }
   std::int64_t place_of(std::int64_t i) const noexcept { return i & ((std::int64_t{1} << places_log2_) - 1); }
 
-  /// `count` panels from index `index` on times one column.
-  void one(const std::byte* packed, std::int64_t index, std::int64_t count, std::int64_t column, bool last) noexcept {
+  /// Panels from index `index` on, of those before `end` as many as go at a time, times one column.
+  void one(const std::byte* packed, std::int64_t index, std::int64_t end, std::int64_t column) noexcept {
+    const auto most = std::int64_t{gemv_panels};
     GemvArgs args;
     args.shape = &weight_.shape;
     args.panel = packed;
-    args.panels = static_cast<int>(count);
-    args.last = last;
+    args.panels = static_cast<int>(std::min(most, end - index));
+    args.next_panels = static_cast<int>(std::min(most, end - index - args.panels));
     tile_of(&args.column, index, column, column, 1, false, 0);
     for (int i = 0; i < args.panels; ++i) {
       args.out[i] = rows_in(index + i) == panel_rows ? out_at(column, index + i) : spill_.values[i];

@@ -183,6 +183,10 @@ LLMINFER_INLINE __m256i q6_sum(const std::byte* lines, int g, int half, const st
   return _mm256_sub_epi32(s, minus);
 }
 
+struct OneQ6_K;
+template <>
+constexpr AskBy ask_by<OneQ6_K> = AskBy::loads;
+
 struct OneQ6_K {
   static constexpr int lines = 52, small = 32, parts = 8;
   LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int part, __m256* y) {
