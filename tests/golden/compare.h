@@ -17,9 +17,14 @@ struct Limits {
   int greedy = 48;           ///< tokens of a continuation that were asked for
 };
 
-/// For float32 arithmetic on unpacked weights, and for the cpu's, which rounds activations to 8 bits.
+/// For float32 arithmetic on unpacked weights, and for the cpu's, which rounds activations to 8 bits: with its default
+/// format of cached keys and values, which is bf16 on some processors, and with halves.
 Limits reference_limits();
 Limits cpu_limits();
+Limits cpu_f16_limits();
+
+/// Of device "reference" or "cpu" and format "automatic" or "f16" of its cache. Throws runtime_error for others.
+Limits limits_of(const std::string& device, const std::string& kv);
 
 /// Adds up lines; objects as llminfer-eval writes them.
 class Comparison {

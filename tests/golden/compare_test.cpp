@@ -38,7 +38,7 @@ std::size_t failures(
 }  // namespace
 
 TEST_CASE("Equal outputs pass, as do deviations within the limits") {
-  for (const golden::Limits& limits : {golden::reference_limits(), golden::cpu_limits()}) {
+  for (const golden::Limits& limits : {golden::reference_limits(), golden::cpu_limits(), golden::cpu_f16_limits()}) {
     CHECK(failures(limits, [](json&) {}) == 0);
     CHECK(failures(limits, [](json& ours) { ours["top"][5][0][1] = -0.5019; }) == 0);
     CHECK(failures(limits, [](json& ours) { ours["top"][5][2][1] = -9.0099; }) == 0);
@@ -69,6 +69,18 @@ TEST_CASE("Deviations beyond the cpu's limits are failures") {
   CHECK(failures(limits, [](json& ours) {
           for (int i = 0; i < 21; ++i) std::swap(ours["top"][i][0], ours["top"][i][1]);
         }) == 1);
+}
+
+TEST_CASE("Halves have narrower limits than the cpu's default, other formats none") {
+  const golden::Limits limits = golden::limits_of("cpu", "f16");
+  const auto departs = [](json& ours) { ours["greedy"] = {3, 44, 5, 6}; };
+  const auto gap_of = [](double gap) { return [gap](json& expected) { expected["gap"][1] = gap; }; };
+  CHECK(failures(limits, departs, gap_of(0.24)) == 0);
+  CHECK(failures(limits, departs, gap_of(0.26)) == 1);
+  CHECK(failures(golden::limits_of("cpu", "automatic"), departs, gap_of(0.26)) == 0);
+  CHECK(failures(golden::limits_of("reference", "automatic"), departs, gap_of(0.26)) == 1);
+  CHECK_THROWS_AS(golden::limits_of("cpu", "q8_0"), std::runtime_error);
+  CHECK_THROWS_AS(golden::limits_of("reference", "f16"), std::runtime_error);
 }
 
 TEST_CASE("Other tokens, other texts, other lengths are failures") {

@@ -1,6 +1,6 @@
 // Runs llminfer-eval on the texts of a golden file and compares what it says.
 // usage: golden_check EVAL MODEL GOLDEN DEVICE WORK [MAX_TOKENS [GREEDY]]
-//   DEVICE      cpu or reference: its limits
+//   DEVICE      cpu, cpu:f16 (the format of its cache) or reference: its limits
 //   WORK        a file to write the texts to
 //   MAX_TOKENS  leaves out longer lines; 0: none. GREEDY: tokens of each continuation, 48 if not given
 // Exit code 77, with the reason, where the model or the golden file is absent.
@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 struct Arguments {
-  std::string eval, model, golden, device, work;
+  std::string eval, model, golden, device, kv, work;
   std::size_t max_tokens = 0;
   int greedy = 48;
 };
@@ -72,12 +72,13 @@ std::vector<json> read_golden(const Arguments& arguments) {
 }
 
 int check(const Arguments& arguments) {
-  golden::Limits limits = arguments.device == "reference" ? golden::reference_limits() : golden::cpu_limits();
+  golden::Limits limits = golden::limits_of(arguments.device, arguments.kv);
   limits.greedy = arguments.greedy;
   golden::Comparison comparison(limits);
   const std::vector<json> lines = read_golden(arguments);
   Pipe eval(quoted(arguments.eval) + " " + quoted(arguments.model) + " --jsonl " + quoted(arguments.work) +
-            " --device " + arguments.device + " --top 16 --greedy " + std::to_string(arguments.greedy));
+            " --device " + arguments.device + " --kv " + arguments.kv + " --top 16 --greedy " +
+            std::to_string(arguments.greedy));
   for (const json& expected : lines) {
     std::string text;
     if (!eval.line(text)) throw std::runtime_error("llminfer-eval ended early");
@@ -97,7 +98,12 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: golden_check EVAL MODEL GOLDEN DEVICE WORK [MAX_TOKENS [GREEDY]]\n");
     return 2;
   }
-  Arguments arguments{.eval = argv[1], .model = argv[2], .golden = argv[3], .device = argv[4], .work = argv[5]};
+  Arguments arguments{
+      .eval = argv[1], .model = argv[2], .golden = argv[3], .device = argv[4], .kv = "automatic", .work = argv[5]};
+  if (const std::size_t colon = arguments.device.find(':'); colon != std::string::npos) {
+    arguments.kv = arguments.device.substr(colon + 1);
+    arguments.device.resize(colon);
+  }
   if (argc > 6) arguments.max_tokens = std::stoul(argv[6]);
   if (argc > 7) arguments.greedy = std::stoi(argv[7]);
   for (const std::string& file : {arguments.model, arguments.golden}) {
