@@ -178,7 +178,11 @@ class Weights final : public backend::WeightReader {
 };
 
 struct Device {
-  explicit Device(const Kind& kind = {}) : the_case(Decoder(kind).make()) { program = compile(the_case.graph); }
+  /// `cublas`: what to open.
+  explicit Device(const Kind& kind = {}, std::vector<std::string> cublas = {})
+      : backend(cuda::make_cuda_backend(0, std::move(cublas))), the_case(Decoder(kind).make()) {
+    program = compile(the_case.graph);
+  }
 
   std::shared_ptr<const backend::Program> compile(const std::shared_ptr<const backend::Graph>& graph) const {
     backend::CompileOptions options;
@@ -186,7 +190,7 @@ struct Device {
     return backend->compile(graph, Weights(the_case), options).value();
   }
 
-  std::shared_ptr<backend::Backend> backend = cuda::make_cuda_backend(0);
+  std::shared_ptr<backend::Backend> backend;
   op_cases::OpCase the_case;
   std::shared_ptr<const backend::Program> program;
 };

@@ -163,7 +163,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cub
   }
   SimulatedCublas& seen = simulated_cublas();
   const Context& h = *context(handle);
-  if (seen.product_status != 0) {
+  if (seen.product_status != 0 && seen.products >= seen.well) {
     std::memset(c, 0xff, sizeof(float));
     return static_cast<cublasStatus_t>(seen.product_status);
   }

@@ -14,6 +14,7 @@ struct SimulatedCublas {
   // Told by a test.
   int create_status = 0;     ///< what cublasCreate returns
   int product_status = 0;    ///< what cublasGemmEx returns, having done nothing but spoil the result
+  std::uint64_t well = 0;    ///< so many products go well before one has product_status
   bool lose_device = false;  ///< a product is what the GPU dies of
   // Seen.
   int handles = 0;  ///< alive
