@@ -10,19 +10,26 @@ constexpr WeightType pairs[][2] = {
     {WeightType::q4_k, WeightType::q6_k},   {WeightType::q4_k, WeightType::q8_0}, {WeightType::q5_k, WeightType::q6_k},
     {WeightType::iq4_xs, WeightType::q5_k}, {WeightType::q5_0, WeightType::q8_0}, {WeightType::q5_1, WeightType::q8_0}};
 
-/// Two weights that read the same activations.
+/// Weights that read the same activations: the first `of_first` are of one type, the others of another.
 class MixedProblem {
  public:
-  MixedProblem(const Shape& first, const Shape& second) : p_{Problem(first), Problem(second)} { p_[1].in = p_[0].in; }
+  MixedProblem(const Shape& first, const Shape& second) : MixedProblem(std::vector<Shape>{first, second}, 1) {}
+  MixedProblem(const std::vector<Shape>& shapes, std::size_t of_first) : of_first_(of_first) {
+    for (const Shape& s : shapes) p_.emplace_back(s);
+    for (Problem& p : p_) p.in = p_[0].in;
+  }
 
-  std::vector<std::vector<float>> run(bool shared) const;
-  const Problem& problem(int i) const { return p_[i]; }
+  /// `shared`: blocks may share the rows of weights. `times`: one behind the other, in the same memory.
+  std::vector<std::vector<float>> run(bool shared, int times = 1) const;
+  const Problem& problem(std::size_t i) const { return p_[i]; }
+  std::size_t size() const { return p_.size(); }
 
  private:
-  Problem p_[2];
+  std::vector<Problem> p_;
+  std::size_t of_first_;
 };
 
-std::vector<std::vector<float>> MixedProblem::run(bool shared) const {
+std::vector<std::vector<float>> MixedProblem::run(bool shared, int times) const {
   std::vector<void*> held;
   const auto keep = [&held](auto* p) {
     held.push_back(p);
@@ -42,30 +49,39 @@ std::vector<std::vector<float>> MixedProblem::run(bool shared) const {
   cuda::MatMulQuantParams m[2];
   float* partials = keep(to_device(std::vector<float>(static_cast<std::size_t>(cuda::matmul_partial_floats(f.rows)))));
   unsigned* counters = keep(to_device(std::vector<unsigned>(cuda::matmul_counters)));
-  std::vector<std::vector<float>> out(2);
-  for (int i = 0; i < 2; ++i) {
+  std::vector<std::vector<float>> out(p_.size());
+  std::vector<const float*> results;
+  for (cuda::MatMulQuantParams& one : m) {
+    one.count = 0;
+    one.fragments = f.fragments;
+    one.row_scales = f.scales;
+    one.block_sums = f.block_sums;
+    one.rows = f.rows;
+    one.in_blocks = f.blocks;
+    if (shared) one.partials = partials;
+    one.counters = counters;
+  }
+  for (std::size_t i = 0; i < p_.size(); ++i) {
     const Repacked w(p_[i]);
-    cuda::MatMulTarget& target = m[i].targets[0];
+    cuda::MatMulQuantParams& one = m[i < of_first_ ? 0 : 1];
+    one.type = p_[i].shape.type;
+    one.chunks = static_cast<std::int32_t>(w.layout.chunks);
+    cuda::MatMulTarget& target = one.targets[one.count++];
     target.weight = reinterpret_cast<const std::uint8_t*>(keep(to_device(w.bytes)));
     target.bias = keep(to_device(p_[i].bias));
     target.columns_out = p_[i].shape.columns_out;
-    out[static_cast<std::size_t>(i)].resize(static_cast<std::size_t>(f.rows * target.columns_out));
-    target.out = keep(to_device(out[static_cast<std::size_t>(i)]));
-    m[i].fragments = f.fragments;
-    m[i].row_scales = f.scales;
-    m[i].block_sums = f.block_sums;
-    m[i].rows = f.rows;
-    m[i].chunks = static_cast<std::int32_t>(w.layout.chunks);
-    m[i].in_blocks = f.blocks;
-    m[i].type = p_[i].shape.type;
-    if (shared) m[i].partials = partials;
-    m[i].counters = counters;
+    out[i].assign(static_cast<std::size_t>(f.rows * target.columns_out), std::nanf(""));
+    target.out = keep(to_device(out[i]));
+    results.push_back(target.out);
   }
-  REQUIRE(launch_mixed(m[0], m[1], nullptr) == cudaSuccess);
-  for (std::size_t i = 0; i < 2; ++i) {
-    REQUIRE(cudaMemcpy(out[i].data(), m[i].targets[0].out, out[i].size() * sizeof(float), cudaMemcpyDeviceToHost) ==
+  for (int n = 0; n < times; ++n) REQUIRE(launch_mixed(m[0], m[1], nullptr) == cudaSuccess);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    REQUIRE(cudaMemcpy(out[i].data(), results[i], out[i].size() * sizeof(float), cudaMemcpyDeviceToHost) ==
             cudaSuccess);
   }
+  std::vector<unsigned> left(cuda::matmul_counters);
+  REQUIRE(cudaMemcpy(left.data(), counters, 4 * left.size(), cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(left == std::vector<unsigned>(left.size()));
   for (void* p : held) cudaFree(p);
   return out;
 }
@@ -89,17 +105,53 @@ TEST_CASE("products with weights of two types are right, and the same in every m
         if (shared) break;
       }
       simulated_device().options = {};
-      for (int i = 0; i < 2; ++i) {
+      for (std::size_t i = 0; i < 2; ++i) {
         const Problem& one = p.problem(i);
-        CHECK(one.error_of(results[static_cast<std::size_t>(i)]) < 1e-3);
+        CHECK(one.error_of(results[i]) < 1e-3);
         // Three and four bits have four warps a block, and so has what is mixed with them.
         const bool narrow = first == WeightType::q3_k || second == WeightType::q3_k || first == WeightType::iq4_xs;
-        if (!shared && !narrow) CHECK(results[static_cast<std::size_t>(i)] == run_quant(one, Repacked(one)));
+        if (!shared && !narrow) CHECK(results[i] == run_quant(one, Repacked(one)));
       }
       no_findings();
     }
   }
   CHECK(!cuda::matmul_mixes(WeightType::q6_k, WeightType::q4_k));
+}
+
+TEST_CASE(
+    "three products with weights of two types, whose blocks share columns, are right and the same in every mode") {
+  for (const auto& [first, second] : pairs) {
+    for (const std::size_t of_first : {1U, 2U}) {
+      // All modes of two types of each width of block; of others one: it is the same code.
+      const bool all = first == WeightType::q4_k || first == WeightType::iq4_xs;
+      const int rows = all && second == WeightType::q5_k ? 8 : 3;
+      INFO(describe(first).name << " and " << describe(second).name << " x " << rows << ", first " << of_first);
+      // Blocks are of 128 rows: those of the first weight take two.
+      std::vector<Shape> shapes;
+      for (const int wide : {150, 33, 128}) {
+        shapes.push_back({shapes.size() < of_first ? first : second, rows, 2304, wide});
+      }
+      const MixedProblem p(shapes, of_first);
+      SimulatedDevice& device = simulated_device();
+      std::vector<std::vector<float>> results;
+      device.record_launches = true;
+      for (const Options& options : all_modes()) {
+        device.options = options;
+        device.launches.clear();
+        const std::vector<std::vector<float>> out = p.run(true);
+        CHECK(device.launches.back().config.grid.x == 4);
+        CHECK(device.launches.back().config.grid.z > 1);
+        if (results.empty()) results = out;
+        CHECK(out == results);
+        if (!all) break;
+      }
+      device.record_launches = false;
+      device.options = {};
+      CHECK(p.run(true, 2) == results);  // what the first one leaves does not matter to the second
+      for (std::size_t i = 0; i < p.size(); ++i) CHECK(p.problem(i).error_of(results[i]) < 1e-3);
+      no_findings();
+    }
+  }
 }
 
 TEST_CASE("bounds of what products with weights of two types move") {
