@@ -1,4 +1,6 @@
 // Products with float weights: our kernels, and cuBLAS where it is.
+#include <stdexcept>
+
 #include "commands.h"
 #include "host/dense_gemm.h"
 #include "kernels/matmul_f32.h"
@@ -40,14 +42,16 @@ class DenseTimes {
                           }) /
            copies_;
   }
-  /// By cuBLAS, which must be ready. Throws device_lost where a product fails.
+  /// By cuBLAS, which must be ready. Throws with its status where a product fails.
   double cublas_seconds(int samples) {
     return median_seconds(engine_, samples,
                           [&] {
                             return each([&](std::uint8_t* weight) {
                               theirs_.weight = weight;
-                              const bool done = engine_->gemm.run(theirs_, memory_.data(), memory_.size());
-                              return done ? cudaSuccess : cudaErrorUnknown;
+                              if (!engine_->gemm.run(theirs_, memory_.data(), memory_.size())) {
+                                throw std::runtime_error(engine_->gemm.note());
+                              }
+                              return cudaSuccess;
                             });
                           }) /
            copies_;

@@ -23,7 +23,8 @@ constexpr const char* usage =
     "  --shape K,N   of products: columns, rows of weights\n"
     "  --rows A,B    of products               --samples N     of each time            --out FILE\n"
     "  --ceilings FILE   what `ceilings` wrote: shares of it are given\n"
-    "  --counts      (simulator) what each launch did\n";
+    "  --counts      (simulator) what each launch did\n"
+    "  --fail-product N  (simulator) what cuBLAS makes of all products but the first N\n";
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
 
@@ -49,6 +50,7 @@ struct Arguments {
   std::string command{};
   std::string out{};
   bool counts = false;
+  int fail_product = -1;
   Options options{};
 };
 
@@ -91,6 +93,8 @@ Arguments read(int argc, char** argv) {
       } else if (name == "--shape") {
         a.options.shape = numbers("--shape", value);
         if (a.options.shape.size() != 2 || a.options.shape[0] % 256 != 0) fail("--shape: K,N with K a multiple of 256");
+      } else if (name == "--fail-product") {
+        a.fail_product = static_cast<int>(number("--fail-product", value));
       } else if (name == "--out") {
         a.out = value;
       } else if (name == "--ceilings") {
@@ -104,6 +108,11 @@ Arguments read(int argc, char** argv) {
 }
 
 #ifdef GPU_CHECK_SIMULATED
+void fail_products(const Arguments& a) {
+  if (a.fail_product < 0) return;
+  ptxsim::simulated_cublas().well = static_cast<std::uint64_t>(a.fail_product);
+  ptxsim::simulated_cublas().product_status = 14;
+}
 Json counts_of(const ptxsim::SimulatedDevice& device) {
   Json list = Json::array();
   for (const ptxsim::LaunchRecord& r : device.launches) {
@@ -140,6 +149,7 @@ std::vector<std::string> cublas() {
 bool run(const Arguments& a, Json& json) {
 #ifdef GPU_CHECK_SIMULATED
   ptxsim::simulated_device().record_launches = a.counts;
+  fail_products(a);
 #endif
   const auto device = llminfer::cuda::make_cuda_backend(0, cublas());
   const auto engine = std::make_shared<llminfer::cuda::Engine>(0, cublas());

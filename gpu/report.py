@@ -63,12 +63,11 @@ def lines_of(name, part):
         yield result["cublas"]
     elif name == "dense":
         for row in result["dense"]:
-            if "failed" in row:
-                yield f"{row['type']:8} {row['columns']} x {row['out']}, {row['rows']} rows: {row['failed']}"
-                continue
-            beside = (f", cuBLAS {row['cublas_microseconds']:.1f} us, {row['times_cublas']:.2f} times as long"
-                      if "times_cublas" in row else "")
-            yield f"{row['type']:8} {row['columns']} x {row['out']}, {row['rows']} rows: {row['microseconds']:.1f} us{beside}"
+            said = [f"{row['microseconds']:.1f} us"] if "microseconds" in row else []
+            if "times_cublas" in row:
+                said.append(f"cuBLAS {row['cublas_microseconds']:.1f} us, {row['times_cublas']:.2f} times as long")
+            said += [row["failed"]] if "failed" in row else []
+            yield f"{row['type']:8} {row['columns']} x {row['out']}, {row['rows']} rows: {', '.join(said)}"
     elif name == "replay":
         yield f"{result.get('steps', 0)} replayed steps of {result.get('cases', 0)} models" + (
             f": {result['failed']}" if "failed" in result else ", all of the same bits")

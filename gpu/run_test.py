@@ -86,6 +86,24 @@ def failures(folder):
     expect(done.returncode == 1 and "failed or ran out of time" in (folder / "out/B.json").read_text(), "it died", done)
 
 
+def failing_products(folder):
+    """cuBLAS fails in the second row's product: our own times are there all the same, and cuBLAS's until then."""
+    file = folder / "C-dense.json"
+    done = subprocess.run([program, "dense", "--tiny", "--samples", "1", "--fail-product", "2", "--out", file],
+                          capture_output=True, text=True, check=False)
+    expect(done.returncode == 1 and done.stderr == "", "dense products that fail", done)
+    found = json.loads(file.read_text())
+    reason = "no cuBLAS: a product of cuBLAS 13.2.3 failed with status 14"
+    rows = found["result"]["dense"]
+    expect(found["ok"] is False and found["findings"] == [] and found["result"]["cublas"] == reason, "the reason", done)
+    expect(len(rows) == 6 and all(r["microseconds"] > 0 for r in rows), "our own times", done)
+    expect(["times_cublas" in r for r in rows] == [True] + 5 * [False], "cuBLAS's times", done)
+    expect([r.get("failed") for r in rows] == [None, reason] + 4 * [None], "the row that failed", done)
+    lines = list(report.lines_of("dense", found))
+    expect(len(lines) == 6 and "times as long" in lines[0], "lines of rows that went well")
+    expect(lines[1].endswith(f" us, {reason}") and lines[2].endswith(" us"), "lines of rows that did not")
+
+
 def counters():
     table = ['==PROF== Connected', '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"',
              '"0","a","smsp__inst_executed.sum","inst","1,200"', '"0","a","dram__sectors_read.sum","sector","50"',
@@ -115,6 +133,7 @@ with tempfile.TemporaryDirectory() as name:
     (place / "results").mkdir()
     parts(place / "results")
     failures(place)
+    failing_products(place)
     counters()
     models(place)
 print("all well")
