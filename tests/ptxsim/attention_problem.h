@@ -20,6 +20,8 @@ struct AttentionShape {
   float cap = 0;
   bool sinks = false;
   bool full = false;
+  /// Of values of a key's row, in normal distribution; null: 1. `values`: not of keys but of values.
+  float (*size)(bool values, int key, int column) = nullptr;
 };
 
 /// What a cache makes of a row: `width` values, rounded as its format does.
@@ -84,8 +86,10 @@ class AttentionProblem {
     return v;
   }
 
-  /// Largest error of a row of a head by the root mean square of its exact values.
-  double error() const {
+  /// Largest error of a row of a head by the root mean square of its exact values, with `floor` added to that.
+  /// `columns`: of so many neighbours each, instead of a whole row.
+  double error(int columns = 0, double floor = 0) const {
+    const std::size_t each = columns == 0 ? width() : static_cast<std::size_t>(columns);
     const std::vector<float> got = out();
     double worst = 0;
     std::size_t row = 0;
@@ -94,13 +98,17 @@ class AttentionProblem {
         for (int head = 0; head < shape_.kv_heads * shape_.group; ++head) {
           const std::vector<double> exact = exact_row(s, i, row, head);
           const float* mine = got.data() + (row * heads() + static_cast<std::size_t>(head)) * width();
-          double squares = 0, error = 0;
-          for (std::size_t c = 0; c < width(); ++c) {
-            squares += exact[c] * exact[c];
-            error += std::pow(static_cast<double>(mine[c]) - exact[c], 2);
+          for (std::size_t from = 0; from < width(); from += each) {
+            double squares = 0, error = 0;
+            const std::size_t end = std::min(from + each, width());
+            for (std::size_t c = from; c < end; ++c) {
+              squares += exact[c] * exact[c];
+              error += std::pow(static_cast<double>(mine[c]) - exact[c], 2);
+            }
+            const double size = static_cast<double>(end - from);
+            if (error == 0) continue;  // of zeros
+            worst = worse(worst, std::sqrt(error / size) / (std::sqrt(squares / size) + floor));
           }
-          const double relative = std::sqrt(error / squares);
-          worst = relative <= worst ? worst : relative;  // NaN is worst
         }
       }
     }
@@ -178,7 +186,11 @@ class AttentionProblem {
       std::normal_distribution<float> normal;
       std::vector<float>& rows = side == 0 ? k_ : v_;
       rows.resize(positions.size() * static_cast<std::size_t>(shape_.kv_heads) * width());
-      for (float& v : rows) v = normal(random);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto key = static_cast<int>(i / (width() * static_cast<std::size_t>(shape_.kv_heads)));
+        const float size = shape_.size == nullptr ? 1 : shape_.size(side == 1, key, static_cast<int>(i % width()));
+        rows[i] = size * normal(random);
+      }
       write.in[side] = to_device(rows);
       // What stands where no row was written is no number.
       auto* pages = reinterpret_cast<std::uint8_t*>(

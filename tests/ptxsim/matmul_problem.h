@@ -41,6 +41,9 @@ T* to_device(const std::vector<T>& values) {
   return static_cast<T*>(p);
 }
 
+/// The larger of two errors. One that is no number is beyond all others, and stays so.
+inline double worse(double a, double b) { return b <= a ? a : std::isnan(b) ? HUGE_VAL : b; }
+
 /// Blocks of random levels under a scale of moderate size.
 inline void random_blocks(WeightType type, std::byte* to, std::mt19937& random, std::size_t bytes) {
   const std::size_t block = describe(type).block_bytes;
@@ -106,7 +109,7 @@ struct Problem {
         squares += e * e;
         error += std::pow(static_cast<double>(out[static_cast<std::size_t>(r * shape.columns_out + j)]) - e, 2);
       }
-      worst = std::max(worst, std::sqrt(error / squares));
+      worst = worse(worst, std::sqrt(error / squares));
     }
     return worst;
   }

@@ -110,7 +110,7 @@ class GatedProblem {
         squares += e * e;
         error += std::pow(static_cast<double>(out[static_cast<std::size_t>(r * width_ + j)]) - e, 2);
       }
-      worst = std::max(worst, std::sqrt(error / squares));
+      worst = worse(worst, std::sqrt(error / squares));
     }
     return worst;
   }
