@@ -188,6 +188,9 @@ struct AheadPlaces {
   std::uint32_t block = 0;  ///< place of `at`
   std::uint32_t mask = 0;   ///< places - 1
 
+  /// For a call that asks for `ahead`: one that asks for nothing stays where it is.
+  AheadPlaces of(const Ahead& ahead) const noexcept { return ahead.step != 0 ? *this : AheadPlaces{}; }
+
   /// From what one block asks for to what the next one does.
   std::int64_t next() noexcept { return (++block & mask) == 0 ? back : across; }
 };

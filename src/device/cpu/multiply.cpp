@@ -178,7 +178,7 @@ class Multiplier {
   }
   /// What tile `tile` should fetch. `from`: what the first one does.
   Ahead ahead(const AheadShares& shares, const std::byte* from, std::int64_t tile) const noexcept {
-    if (tile * shares.each >= shares.step) return {from, 0, 0};
+    if (tile * shares.each >= shares.step) return {slab_, 0, 0};  // this thread's own, in the cache
     return {from + tile * shares.each, shares.step, shares.stride};
   }
   /// What goes with block `block` of 32 of a panel that is unpacked: the panel behind it. That leaves memory more time

@@ -19,7 +19,7 @@ LLMINFER_INLINE void few_bytes(const FewArgs& t, int count, int lines) {
   Results r;
   begin(r, columns, count, false);
   const std::byte* ahead = t.ahead.at;
-  AheadPlaces places = t.places;
+  AheadPlaces places = t.places.of(t.ahead);
   for (std::int64_t b = 0; b < t.shape->blocks; ++b) {
 #pragma GCC unroll 9
     for (int i = 0; i < lines; ++i) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64 * i), _MM_HINT_T1);
