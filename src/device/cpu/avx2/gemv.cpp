@@ -43,53 +43,31 @@ LLMINFER_INLINE __m256i five_sum(const std::byte* lines, int half, const std::in
   return _mm256_add_epi32(widen(low), widen(high));
 }
 
-struct OneQ4_0 {
-  static constexpr int lines = 4, small = 32, parts = 1;
+/// Levels with a scale, `zero` more than they mean; `sum_of`: 32 of them against 32 activations, 8 rows.
+template <int line_count, int zero, __m256i (*sum_of)(const std::byte*, int, const std::int8_t*)>
+struct OneScaled {
+  static constexpr int lines = line_count, small = 32, parts = 1;
   LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, __m256* y) {
     const __m256 dx = _mm256_set1_ps(c.d[b]);
-    const __m256i shift = _mm256_madd_epi16(broadcast(c.half + 2 * b), _mm256_set1_epi16(-8));
+    const __m256i shift = _mm256_madd_epi16(broadcast(c.half + 2 * b), _mm256_set1_epi16(-zero));
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const __m256i sum = nibble_sum(at.lines, half, c.q + 32 * b);
-      y[half] = scaled(y[half], _mm256_add_epi32(sum, shift), load_halves(at.small + 16 * half), dx);
+      __m256i sum = sum_of(at.lines, half, c.q + 32 * b);
+      if (zero != 0) sum = _mm256_add_epi32(sum, shift);
+      y[half] = scaled(y[half], sum, load_halves(at.small + 16 * half), dx);
     }
   }
 };
 
-struct OneQ4_1 {
-  static constexpr int lines = 4, small = 64, parts = 1;
+/// Levels with a scale and a minimum.
+template <int line_count, __m256i (*sum_of)(const std::byte*, int, const std::int8_t*)>
+struct OneLeast {
+  static constexpr int lines = line_count, small = 64, parts = 1;
   LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, __m256* y) {
     const __m256 dx = _mm256_set1_ps(c.d[b]), sum = _mm256_set1_ps(c.sum[b]);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const __m256i dots = nibble_sum(at.lines, half, c.q + 32 * b);
-      y[half] = scaled(y[half], dots, load_halves(at.small + 16 * half), dx);
-      y[half] = _mm256_fmadd_ps(load_halves(at.small + 32 + 16 * half), sum, y[half]);
-    }
-  }
-};
-
-struct OneQ5_0 {
-  static constexpr int lines = 5, small = 32, parts = 1;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, __m256* y) {
-    const __m256 dx = _mm256_set1_ps(c.d[b]);
-    const __m256i shift = _mm256_madd_epi16(broadcast(c.half + 2 * b), _mm256_set1_epi16(-16));
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      const __m256i sum = five_sum(at.lines, half, c.q + 32 * b);
-      y[half] = scaled(y[half], _mm256_add_epi32(sum, shift), load_halves(at.small + 16 * half), dx);
-    }
-  }
-};
-
-struct OneQ5_1 {
-  static constexpr int lines = 5, small = 64, parts = 1;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, __m256* y) {
-    const __m256 dx = _mm256_set1_ps(c.d[b]), sum = _mm256_set1_ps(c.sum[b]);
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      const __m256i dots = five_sum(at.lines, half, c.q + 32 * b);
-      y[half] = scaled(y[half], dots, load_halves(at.small + 16 * half), dx);
+      y[half] = scaled(y[half], sum_of(at.lines, half, c.q + 32 * b), load_halves(at.small + 16 * half), dx);
       y[half] = _mm256_fmadd_ps(load_halves(at.small + 32 + 16 * half), sum, y[half]);
     }
   }
@@ -106,17 +84,11 @@ LLMINFER_INLINE __m256i byte_sum(const std::byte* lines, int half, const std::in
   return s;
 }
 
-struct OneQ8_0 {
-  static constexpr int lines = 8, small = 32, parts = 1;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, __m256* y) {
-    const __m256 dx = _mm256_set1_ps(c.d[b]);
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      const __m256i sum = byte_sum(at.lines, half, c.q + 32 * b);
-      y[half] = scaled(y[half], sum, load_halves(at.small + 16 * half), dx);
-    }
-  }
-};
+using OneQ4_0 = OneScaled<4, 8, nibble_sum>;
+using OneQ4_1 = OneLeast<4, nibble_sum>;
+using OneQ5_0 = OneScaled<5, 16, five_sum>;
+using OneQ5_1 = OneLeast<5, five_sum>;
+using OneQ8_0 = OneScaled<8, 0, byte_sum>;
 
 /// Groups 2 j and 2 j + 1 of a block of Q4_K or Q5_K (`five`), 8 rows.
 LLMINFER_INLINE __m256 k_groups(__m256 y, const OneBlock& at, const QuantColumn& c, std::int64_t b, int j, int half,
@@ -152,21 +124,16 @@ LLMINFER_INLINE __m256 k_groups(__m256 y, const OneBlock& at, const QuantColumn&
   return y;
 }
 
-struct OneQ4_K {
-  static constexpr int lines = 35, small = 64, parts = 4;
+template <bool five>
+struct OneK {
+  static constexpr int lines = five ? 43 : 35, small = 64, parts = 4;
   LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int part, __m256* y) {
-    y[0] = k_groups(y[0], at, c, b, part, 0, false);
-    y[1] = k_groups(y[1], at, c, b, part, 1, false);
+    y[0] = k_groups(y[0], at, c, b, part, 0, five);
+    y[1] = k_groups(y[1], at, c, b, part, 1, five);
   }
 };
-
-struct OneQ5_K {
-  static constexpr int lines = 43, small = 64, parts = 4;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int part, __m256* y) {
-    y[0] = k_groups(y[0], at, c, b, part, 0, true);
-    y[1] = k_groups(y[1], at, c, b, part, 1, true);
-  }
-};
+using OneQ4_K = OneK<false>;
+using OneQ5_K = OneK<true>;
 
 /// One group of 32 of Q6_K, 8 rows.
 LLMINFER_INLINE __m256i q6_sum(const std::byte* lines, int g, int half, const std::int8_t* q, __m256i sums) {
