@@ -16,6 +16,7 @@
 #include "ops/cases/run_case.h"
 #include "runtime/device.h"
 #include "runtime/state.h"
+#include "support/relative_difference.h"
 
 namespace ptxsim::tests {
 namespace {
@@ -203,16 +204,6 @@ std::vector<float> run(op_cases::CaseRun& on, const op_cases::CaseStep& step) {
   return result->values;
 }
 
-double difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double error = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    error += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    size += std::pow(static_cast<double>(b[i]), 2);
-  }
-  return std::sqrt(error / size);
-}
-
 /// The case with steps of all shapes that the tests want, so that its limits allow them.
 op_cases::OpCase with_steps(op_cases::OpCase c) {
   c.steps = {step_of(1, 20), step_of(20, 1), step_of(1, 16), step_of(3, 9)};
@@ -236,7 +227,7 @@ TEST_CASE("prompts take cuBLAS in memory of the workspace, steps of single token
     // One sequence of 20 tokens, three of 9.
     for (const std::size_t i : {0U, 3U}) {
       const std::vector<float> out = run(theirs, c.steps[i]), own = run(ours, c.steps[i]);
-      CHECK(difference(out, own) < 1e-6);
+      CHECK(llminfer::test::relative_difference(out, own) < 1e-6);
       CHECK(out != own);  // sums of another kind
     }
     CHECK(simulated_cublas().products == 2);

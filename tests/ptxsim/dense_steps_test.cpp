@@ -3,6 +3,7 @@
 
 #include "cublas/stand_in.h"
 #include "steps_run.h"
+#include "support/relative_difference.h"
 
 namespace ptxsim::tests {
 namespace {
@@ -16,18 +17,6 @@ Kind kind_of(WeightType type, bool experts = false) {
   k.type = k.values = type;
   k.experts = experts;
   return k;
-}
-
-/// By the root mean square of `b`; no number is beyond all others.
-double difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double error = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    error += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    size += std::pow(static_cast<double>(b[i]), 2);
-  }
-  const double relative = std::sqrt(error / size);
-  return std::isfinite(relative) ? relative : HUGE_VAL;
 }
 
 /// The best token of each row.
@@ -54,7 +43,7 @@ void compare(const std::vector<std::vector<float>>& theirs, const std::vector<st
   REQUIRE(theirs.size() == ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
     INFO("step " << i);
-    CHECK(difference(theirs[i], ours[i]) < limit);
+    CHECK(llminfer::test::relative_difference(theirs[i], ours[i]) < limit);
     CHECK(tokens_of(theirs[i]) == tokens_of(ours[i]));
   }
 }

@@ -11,6 +11,7 @@
 #include "device/reference/reference_backend.h"
 #include "graph/builder.h"
 #include "random_rows.h"
+#include "support/relative_difference.h"
 
 namespace llminfer::cpu::test {
 namespace {
@@ -261,16 +262,6 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Root of the mean squared difference over that of b.
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double error = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    error += std::pow(static_cast<double>(a[i]) - b[i], 2);
-    size += std::pow(static_cast<double>(b[i]), 2);
-  }
-  return std::sqrt(error / size);
-}
-
 std::vector<Spec> specs() {
   std::vector<Spec> out(12);
   out[1].type = WeightType::q4_1;
@@ -323,7 +314,7 @@ TEST_CASE("logits agree with the reference device") {
     const double limit = describe(spec.type).block_size == 1 ? 1e-4 : spec.moe ? 0.25 : 0.1;
     for (const char* isa : {"portable", "auto"}) {
       const std::vector<float> got = Runner(cpu(2, isa), model, 160, 1).prompt(0, tokens, 160);
-      CHECK(distance(got, expected) < limit);
+      CHECK(llminfer::test::relative_difference(got, expected) < limit);
     }
   }
 }
