@@ -48,6 +48,7 @@ class Executor {
     float* at = nullptr;
     std::int64_t stride = 0;
   };
+  std::int64_t panels_of_product(const Phase& phase, std::int64_t i) const noexcept;
   void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread,
                const LogitRows* to = nullptr) noexcept;
   std::int64_t piece_of(const Phase& phase) const noexcept;

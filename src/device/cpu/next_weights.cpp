@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/cpu/executor.h"
+#include "device/cpu/list_shares.h"
 
 namespace llminfer::cpu {
 namespace {
@@ -22,26 +23,23 @@ Executor::WeightPlace Executor::first_weights(const Phase& phase, int thread, in
     const ProductPart& part = parts.front();
     return {&program_.weight(product_at(phase, part.product).weight), part.first_panel + share.begin / panel_rows};
   }
-  std::int64_t total = 0;
+  WeightPlace place;
+  const auto take_first = [&](std::int32_t product, std::int64_t panel) {
+    if (place.weight == nullptr) place = {&program_.weight(product_at(phase, product).weight), panel};
+  };
   if (phase.cut == StepCut::none) {
-    const auto panels_of = [&](std::int32_t i) { return program_.weight(product_at(phase, i).weight).shape.panels; };
-    for (std::int32_t i = 0; i < phase.products; ++i) total += panels_of(i);
-    std::int64_t first = core::share_of(total, thread, threads).begin;
-    for (std::int32_t i = 0; i < phase.products; first -= panels_of(i), ++i) {
-      if (first < panels_of(i)) return {&program_.weight(product_at(phase, i).weight), first};
-    }
-    return {};
+    const auto panels_of = [&](std::int64_t i) { return panels_of_product(phase, i); };
+    each_share(phase.products, panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t) {
+      take_first(static_cast<std::int32_t>(i), first);
+    });
+    return place;
   }
-  for (const ProductPart& part : parts) total += std::int64_t{part.panels} * phase.groups;
-  std::int64_t first = core::share_of(total, thread, threads).begin;
-  for (std::int32_t group = 0; group < phase.groups; ++group) {
-    for (const ProductPart& part : parts) {
-      const std::int64_t at = part.first_panel + std::int64_t{group} * part.panels + first;
-      if (first < part.panels) return {&program_.weight(product_at(phase, part.product).weight), at};
-      first -= part.panels;
-    }
-  }
-  return {};
+  const HeadLists lists{parts, phase.groups};
+  const auto panels_of = [&](std::int64_t i) { return std::int64_t{lists.part(i).panels}; };
+  each_share(lists.count(), panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t) {
+    take_first(lists.part(i).product, lists.part(i).first_panel + lists.first_panel(i) + first);
+  });
+  return place;
 }
 
 /// For the second level of the cache, of four panels side by side as they will be read.

@@ -7,6 +7,7 @@
 #include "device/cpu/column_op.h"
 #include "device/cpu/executor.h"
 #include "device/cpu/head_op.h"
+#include "device/cpu/list_shares.h"
 #include "device/cpu/route.h"
 
 namespace llminfer::cpu {
@@ -48,36 +49,26 @@ void Executor::product(const backend::MatMul& op, std::int64_t begin, std::int64
 
 /// The panels of all products are one list, of which each thread takes one part.
 void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept {
-  std::int64_t total = 0;
-  const auto panels_of = [&](std::int32_t i) { return program_.weight(product_at(phase, i).weight).shape.panels; };
-  for (std::int32_t i = 0; i < phase.products; ++i) total += panels_of(i);
-  const core::Share share = core::share_of(total, thread, threads);
-  std::int64_t before = 0;
-  for (std::int32_t i = 0; i < phase.products; before += panels_of(i), ++i) {
-    const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
-    const std::int64_t last = std::min(share.end - before, panels_of(i));
-    if (first < last) product(product_at(phase, i), first, last, thread);
-  }
+  const auto panels_of = [&](std::int64_t i) { return panels_of_product(phase, i); };
+  each_share(phase.products, panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
+    product(product_at(phase, static_cast<std::int32_t>(i)), first, last, thread);
+  });
+}
+
+std::int64_t Executor::panels_of_product(const Phase& phase, std::int64_t i) const noexcept {
+  return program_.weight(product_at(phase, static_cast<std::int32_t>(i)).weight).shape.panels;
 }
 
 /// As panel_list, the list in groups of heads.
 void Executor::head_list(const Phase& phase, int thread, int threads) noexcept {
-  const std::span<const ProductPart> parts = schedule_.parts_of(phase);
-  std::int64_t total = 0;
-  for (const ProductPart& part : parts) total += std::int64_t{part.panels} * phase.groups;
-  const core::Share share = core::share_of(total, thread, threads);
-  std::int64_t before = 0;
-  for (std::int32_t group = 0; group < phase.groups; ++group) {
-    for (const ProductPart& part : parts) {
-      const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
-      const std::int64_t last = std::min<std::int64_t>(share.end - before, part.panels);
-      before += part.panels;
-      if (first >= last) continue;
-      const std::int64_t at = std::int64_t{group} * part.panels, in_product = part.first_panel + at;
-      product(product_at(phase, part.product), in_product + first, in_product + last, thread);
-      finish_heads(phase, part, {at + first, at + last}, thread);
-    }
-  }
+  const HeadLists lists{schedule_.parts_of(phase), phase.groups};
+  const auto panels_of = [&](std::int64_t i) { return std::int64_t{lists.part(i).panels}; };
+  each_share(lists.count(), panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
+    const ProductPart& part = lists.part(i);
+    const std::int64_t at = lists.first_panel(i);
+    product(product_at(phase, part.product), part.first_panel + at + first, part.first_panel + at + last, thread);
+    finish_heads(phase, part, {at + first, at + last}, thread);
+  });
 }
 
 /// After panels of a part: the steps of its heads that are complete now. Of heads that are shared, each thread counts
