@@ -13,9 +13,9 @@ namespace {
 #include "device/cpu/avx2/levels.h"
 #include "device/cpu/avx2/sums.h"
 //
-#include "device/cpu/kernels/panel_walk.inc"
-//
 #include "device/cpu/avx2/gemv.inc"
+//
+#include "device/cpu/kernels/panel_walk.inc"
 
 /// Both nibbles of four words of 8 rows against 32 activations.
 LLMINFER_INLINE __m256i nibble_sum(const std::byte* lines, int half, const std::int8_t* q) {
@@ -46,15 +46,15 @@ LLMINFER_INLINE __m256i five_sum(const std::byte* lines, int half, const std::in
 /// Levels with a scale, `zero` more than they mean; `sum_of`: 32 of them against 32 activations, 8 rows.
 template <int line_count, int zero, __m256i (*sum_of)(const std::byte*, int, const std::int8_t*)>
 struct OneScaled {
-  static constexpr int lines = line_count, small = 32, parts = 1;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, __m256* y) {
+  static constexpr int lines = line_count, small = 32, steps = 1;
+  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, F (&y)[1][parts]) {
     const __m256 dx = _mm256_set1_ps(c.d[b]);
     const __m256i shift = _mm256_madd_epi16(broadcast(c.half + 2 * b), _mm256_set1_epi16(-zero));
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       __m256i sum = sum_of(at.lines, half, c.q + 32 * b);
       if (zero != 0) sum = _mm256_add_epi32(sum, shift);
-      y[half] = scaled(y[half], sum, load_halves(at.small + 16 * half), dx);
+      y[0][half] = scaled(y[0][half], sum, load_halves(at.small + 16 * half), dx);
     }
   }
 };
@@ -62,13 +62,13 @@ struct OneScaled {
 /// Levels with a scale and a minimum.
 template <int line_count, __m256i (*sum_of)(const std::byte*, int, const std::int8_t*)>
 struct OneLeast {
-  static constexpr int lines = line_count, small = 64, parts = 1;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, __m256* y) {
+  static constexpr int lines = line_count, small = 64, steps = 1;
+  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int, F (&y)[1][parts]) {
     const __m256 dx = _mm256_set1_ps(c.d[b]), sum = _mm256_set1_ps(c.sum[b]);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      y[half] = scaled(y[half], sum_of(at.lines, half, c.q + 32 * b), load_halves(at.small + 16 * half), dx);
-      y[half] = _mm256_fmadd_ps(load_halves(at.small + 32 + 16 * half), sum, y[half]);
+      y[0][half] = scaled(y[0][half], sum_of(at.lines, half, c.q + 32 * b), load_halves(at.small + 16 * half), dx);
+      y[0][half] = _mm256_fmadd_ps(load_halves(at.small + 32 + 16 * half), sum, y[0][half]);
     }
   }
 };
@@ -126,10 +126,10 @@ LLMINFER_INLINE __m256 k_groups(__m256 y, const OneBlock& at, const QuantColumn&
 
 template <bool five>
 struct OneK {
-  static constexpr int lines = five ? 43 : 35, small = 64, parts = 4;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int part, __m256* y) {
-    y[0] = k_groups(y[0], at, c, b, part, 0, five);
-    y[1] = k_groups(y[1], at, c, b, part, 1, five);
+  static constexpr int lines = five ? 43 : 35, small = 64, steps = 4;
+  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int step, F (&y)[1][parts]) {
+    y[0][0] = k_groups(y[0][0], at, c, b, step, 0, five);
+    y[0][1] = k_groups(y[0][1], at, c, b, step, 1, five);
   }
 };
 using OneQ4_K = OneK<false>;
@@ -155,15 +155,15 @@ template <>
 constexpr AskBy ask_by<OneQ6_K> = AskBy::loads;
 
 struct OneQ6_K {
-  static constexpr int lines = 52, small = 32, parts = 8;
-  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int part, __m256* y) {
-    const std::int64_t group = 8 * b + part;
+  static constexpr int lines = 52, small = 32, steps = 8;
+  LLMINFER_INLINE void add(const OneBlock& at, const QuantColumn& c, std::int64_t b, int step, F (&y)[1][parts]) {
+    const std::int64_t group = 8 * b + step;
     const __m256i sums = broadcast(c.half + 2 * group);
     const __m256 dx = _mm256_set1_ps(c.d[group]);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const __m256i sum = q6_sum(at.lines, part, half, c.q + 32 * group, sums);
-      y[half] = scaled(y[half], sum, load_halves(at.small + 16 * half), dx);
+      const __m256i sum = q6_sum(at.lines, step, half, c.q + 32 * group, sums);
+      y[0][half] = scaled(y[0][half], sum, load_halves(at.small + 16 * half), dx);
     }
   }
 };
@@ -176,14 +176,14 @@ namespace llminfer::cpu::avx2 {
 
 void add_gemv(Kernels& kernels) noexcept {
   const auto set = [&](WeightType type, void (*gemv)(const GemvArgs&)) { kernels.gemv[static_cast<int>(type)] = gemv; };
-  set(WeightType::q4_0, gemv<OneQ4_0>);
-  set(WeightType::q4_1, gemv<OneQ4_1>);
-  set(WeightType::q5_0, gemv<OneQ5_0>);
-  set(WeightType::q5_1, gemv<OneQ5_1>);
-  set(WeightType::q8_0, gemv<OneQ8_0>);
-  set(WeightType::q4_k, gemv<OneQ4_K>);
-  set(WeightType::q5_k, gemv<OneQ5_K>);
-  set(WeightType::q6_k, gemv<OneQ6_K>);
+  set(WeightType::q4_0, walk_all<OneQ4_0>);
+  set(WeightType::q4_1, walk_all<OneQ4_1>);
+  set(WeightType::q5_0, walk_all<OneQ5_0>);
+  set(WeightType::q5_1, walk_all<OneQ5_1>);
+  set(WeightType::q8_0, walk_all<OneQ8_0>);
+  set(WeightType::q4_k, walk_all<OneQ4_K>);
+  set(WeightType::q5_k, walk_all<OneQ5_K>);
+  set(WeightType::q6_k, walk_all<OneQ6_K>);
 }
 
 }  // namespace llminfer::cpu::avx2
