@@ -93,7 +93,7 @@ void measure(const cpu::Kernels& kernels, const Peaks& peaks, WeightType type, s
     const double end = now() + 0.3;
     while (now() < end) {
       const double start = now();
-      cpu::multiply(kernels, weight, arena.data()->bytes, 0, 0, weight.shape.panels, c, nullptr, slab.data()->bytes);
+      cpu::multiply(kernels, weight, arena.data()->bytes, 0, {0, weight.shape.panels, 0}, c, nullptr, slab.data()->bytes);
       best = std::min(best, now() - start);
     }
     const double operations = 2.0 * static_cast<double>(rows * columns * m);

@@ -81,7 +81,7 @@ class Bench {
     c.count = count_;
     const double seconds = time([&](int t) {
       const core::Share share = core::share_of(w.panels, t, pool_.threads());
-      cpu::multiply(kernels_, w.weight, memory_.data(), 0, share.begin, share.end, c, nullptr,
+      cpu::multiply(kernels_, w.weight, memory_.data(), 0, {share.begin, share.end, 0}, c, nullptr,
                     scratch_[static_cast<std::size_t>(t)].data()->bytes);
     });
     return static_cast<double>(w.panels * w.weight.shape.panel_bytes) / seconds * 1e-9;

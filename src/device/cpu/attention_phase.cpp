@@ -94,30 +94,61 @@ void AttentionPhase::announce(Job& job, const Job& next) const noexcept {
   job.task.next_offset = next.task.k_offset;
 }
 
+/// Many tasks are taken whole, by whoever comes first; of few each thread takes a part of equal weight.
 void AttentionPhase::work() noexcept {
-  std::int64_t total = 0;
+  std::int64_t total = 0, largest = 0, count = 0;
   each_task([&](const AttentionTask& task, std::int64_t, std::int32_t) {
-    total += attention_weight(attention_keys(task), task.tokens * task.heads);
+    const std::int64_t weight = attention_weight(attention_keys(task), task.tokens * task.heads);
+    total += weight;
+    largest = std::max(largest, weight);
+    ++count;
   });
+  constexpr std::int64_t many = 8;  // of a thread
+  if (largest <= total / threads_ / many) {
+    take_tasks(count);
+  } else {
+    take_parts(total);
+  }
+  if (any_) run(pending_);
+}
+
+void AttentionPhase::take_tasks(std::int64_t count) noexcept {
+  Claims list = run_.claims(phase_, thread_, threads_, count, {});
+  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) {
+    std::int64_t at = 0;
+    each_task([&](const AttentionTask& task, std::int64_t row, std::int32_t head) {
+      if (at >= part.begin && at < part.end) {
+        const AttentionKeys keys = attention_keys(task);
+        RangeParts whole;
+        whole.parts[static_cast<std::size_t>(whole.count++)] = {thread_, keys.first / keys.range,
+                                                                keys.last / keys.range + 1};
+        take({task, row, head, whole, 0});
+      }
+      ++at;
+    });
+  }
+}
+
+void AttentionPhase::take_parts(std::int64_t total) noexcept {
   AttentionShares shares(total, threads_);
-  Job pending;
-  bool any = false;
   each_task([&](const AttentionTask& task, std::int64_t row, std::int32_t head) {
     const std::int32_t rows = task.tokens * task.heads;
     const RangeParts parts = shares.next(attention_keys(task), rows, rows > heads_);
     for (std::int32_t i = 0; i < parts.count; ++i) {
-      if (parts.parts[static_cast<std::size_t>(i)].thread != thread_) continue;
-      Job job{task, row, head, parts, i};
-      place(job);
-      if (any) {
-        announce(pending, job);
-        run(pending);
-      }
-      pending = job;
-      any = true;
+      if (parts.parts[static_cast<std::size_t>(i)].thread == thread_) take({task, row, head, parts, i});
     }
   });
-  if (any) run(pending);
+}
+
+/// Does the job before this one: it asks for what this one reads.
+void AttentionPhase::take(Job job) noexcept {
+  place(job);
+  if (any_) {
+    announce(pending_, job);
+    run(pending_);
+  }
+  pending_ = job;
+  any_ = true;
 }
 
 /// Slots of a thread: first that of the part that begins an item, one state; then those of a part that does not.

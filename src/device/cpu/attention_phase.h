@@ -33,6 +33,9 @@ class AttentionPhase {
   template <class Visit>
   void each_task(Visit&& visit) noexcept;
   std::int32_t tile_at(const AttentionTask& task, std::int32_t most) const noexcept;
+  void take_tasks(std::int64_t count) noexcept;
+  void take_parts(std::int64_t total) noexcept;
+  void take(Job job) noexcept;
   void place(Job& job) const noexcept;
   void announce(Job& job, const Job& next) const noexcept;
   void run(Job& job) noexcept;
@@ -47,6 +50,8 @@ class AttentionPhase {
   int threads_;
   std::int32_t shared_;  // query heads of a KV head
   std::int32_t heads_;   // of a task, at most
+  Job pending_{};
+  bool any_ = false;  // pending_ is one
 };
 
 /// Bytes of the states that one thread keeps for an op, for the threads that merge them.

@@ -37,6 +37,7 @@ Executor::Executor(const CpuProgram& program, const backend::StepBatch& batch, C
       stop_after_(never) {}
 
 backend::Status Executor::run() noexcept {
+  Claims::forget(base_ + program_.plan().cursors_at, program_.engine().pool->threads());
   core::parallel(*program_.engine().pool, [this](int thread, int threads) noexcept { work(thread, threads); });
   if (stop_after_.load(std::memory_order_relaxed) != never) return {ErrorCode::cancelled, "step: stopped"};
   return {};
@@ -49,7 +50,7 @@ void Executor::work(int thread, int threads) noexcept {
   const core::Vector<Phase>& phases = schedule_.phases;
   const std::size_t count = outputs_.kind == backend::OutputKind::hidden ? schedule_.hidden_phases : phases.size();
   angles(thread, threads);
-  if (few_ && !program_.graph().rope_tables.empty()) pool.barrier(thread);  // any thread may want those of any row
+  if (!program_.graph().rope_tables.empty()) pool.barrier(thread);  // any thread may want those of any row
   for (std::size_t p = 0; p < count; ++p) {
     if (row_count(phases[p].rows) == 0) continue;  // nothing wanted out
     const std::int64_t start = thread == 0 ? now() : 0;
@@ -140,7 +141,7 @@ const float* Executor::sine(std::int32_t table, std::int64_t token) const noexce
   return cosine(table, program_.limits().tokens + token);
 }
 
-/// Each thread for a part of the rows: those that it will take through RoPE, where rows are many.
+/// Each thread for a part of the rows.
 void Executor::angles(int thread, int threads) noexcept {
   const core::Share share = core::share_of(tokens_, thread, threads);
   for (std::size_t t = 0; t < program_.graph().rope_tables.size(); ++t) {

@@ -4,16 +4,20 @@
 #include <atomic>
 #include <limits>
 
+#include "device/cpu/claims.h"
 #include "device/cpu/multiply.h"
 #include "device/cpu/program.h"
 
 namespace llminfer::cpu {
 
-/// The best logit of some columns of a row, the first of equals; as it is here where all are NaN.
+/// The best logit of some columns of a row, the first of equals.
 struct BestLogit {
   float score = -std::numeric_limits<float>::infinity();
   std::int32_t id = 0;
 };
+
+/// Stands behind all logits.
+constexpr BestLogit no_logit{-std::numeric_limits<float>::infinity(), std::numeric_limits<std::int32_t>::max()};
 
 /// Of a block of a row's columns: its largest logit, and the sum of e^(logit - top).
 struct LogitSum {
@@ -41,6 +45,7 @@ class Executor {
   std::int64_t now() const noexcept;
   void angles(int thread, int threads) noexcept;
   void rows(const Phase& phase, int thread, int threads) noexcept;
+  void some_rows(const Phase& phase, const core::Share& part, int thread) noexcept;
   void matmul(const Phase& phase, int thread, int threads) noexcept;
   const backend::MatMul& product_at(const Phase& phase, std::int32_t index) const noexcept;
   /// Logits of some columns: of row r from at + r * stride on.
@@ -48,9 +53,15 @@ class Executor {
     float* at = nullptr;
     std::int64_t stride = 0;
   };
-  std::int64_t panels_of_product(const Phase& phase, std::int64_t i) const noexcept;
-  void product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread,
-               const LogitRows* to = nullptr) noexcept;
+  const PlacedWeight& weight_of(const backend::MatMul& op) const noexcept;
+  std::int64_t rows_of(const backend::MatMul& op) const noexcept;
+  void product(const backend::MatMul& op, const PanelRange& panels, int thread, const LogitRows* to = nullptr) noexcept;
+  void product(const backend::MatMul& op, const PanelRange& panels, const Columns& columns, int thread) noexcept;
+  Claims claims(const Phase& phase, int thread, int threads, std::int64_t total, ClaimSize size) const noexcept;
+  static std::int64_t least_claim(std::int64_t bytes, std::int64_t rows) noexcept;
+  static ClaimSize panel_claims(std::int64_t panel_bytes, std::int64_t rows) noexcept;
+  ClaimSize column_claims(const Phase& phase) const noexcept;
+  static PanelRange panels_of_columns(const ProductPart& part, const core::Share& columns) noexcept;
   std::int64_t piece_of(const Phase& phase) const noexcept;
   struct WeightPlace {
     const PlacedWeight* weight = nullptr;
@@ -60,11 +71,13 @@ class Executor {
   void ask_for_weights(const WeightPlace& place) const noexcept;
   void ask_ahead(std::size_t p, int thread, int threads) const noexcept;
   void column_list(const Phase& phase, int thread, int threads) noexcept;
+  std::int64_t column_grain(const Phase& phase) const noexcept;
   core::Share column_share(const Phase& phase, int thread, int threads) const noexcept;
   void forbid(std::int64_t row, std::int64_t begin, std::int64_t end, float* logits) const noexcept;
   void logit_list(const Phase& phase, int thread, int threads) noexcept;
+  void forget_bests(int thread) noexcept;
   void find_bests(const core::Share& columns, const LogitRows& rows, int thread) noexcept;
-  void find_tops(const core::Share& columns, const LogitRows& rows, std::int64_t seen, int thread) noexcept;
+  void find_tops(const core::Share& columns, const LogitRows& rows, int thread) noexcept;
   void column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept;
   void panel_list(const Phase& phase, int thread, int threads) noexcept;
   void head_list(const Phase& phase, int thread, int threads) noexcept;
@@ -73,7 +86,9 @@ class Executor {
   void quantize_columns(backend::ValueId id, std::int64_t row, std::int64_t begin, std::int64_t end,
                         int thread) const noexcept;
   void expert_list(const Phase& phase, int thread, int threads) noexcept;
-  void expert_product(const backend::MoeMatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept;
+  const backend::MoeMatMul& expert_product_at(const Phase& phase, std::int64_t i) const noexcept;
+  std::int64_t least_of_experts(std::int64_t total, std::int64_t grain, int threads) const noexcept;
+  void expert_product(const backend::MoeMatMul& op, const PanelRange& panels, int thread) noexcept;
   void finish(int thread, int threads) noexcept;
   void merge_bests(std::int64_t row, int threads) noexcept;
   void merge_tops(std::int64_t row, int threads) noexcept;
@@ -95,7 +110,7 @@ class Executor {
   GroupsMade& made(int thread) const noexcept;  ///< what of the phase stands in the scratch
   /// One for each row wanted out.
   BestLogit* bests_of(int thread) const noexcept;
-  /// outputs_.k for each row wanted out.
+  /// outputs_.k for each row wanted out, in falling order; no_logit where there is none yet.
   BestLogit* tops_of(int thread, std::int64_t row) const noexcept;
   LogitSum* sums_of(std::int64_t row) const noexcept;
   const float* cosine(std::int32_t table, std::int64_t token) const noexcept;

@@ -1,4 +1,4 @@
-// Several lists one behind the other as one, of which each thread takes one part.
+// Several lists one behind the other as one, of which threads take parts.
 #pragma once
 
 #include <algorithm>
@@ -10,17 +10,21 @@
 
 namespace llminfer::cpu {
 
-/// Calls visit(i, first, last), i rising, for what is the thread's of list i: [first, last), not empty. `length_of`:
-/// that of each of `lists` lists.
-template <class Length, class Visit>
-void each_share(std::int64_t lists, Length&& length_of, int thread, int threads, Visit&& visit) noexcept {
+/// Of `lists` lists, length_of(i) each.
+template <class Length>
+std::int64_t length_of_all(std::int64_t lists, Length&& length_of) noexcept {
   std::int64_t total = 0;
   for (std::int64_t i = 0; i < lists; ++i) total += length_of(i);
-  const core::Share share = core::share_of(total, thread, threads);
+  return total;
+}
+
+/// Calls visit(i, first, last), i rising, for what a part of the whole has of list i: [first, last), not empty.
+template <class Length, class Visit>
+void each_list(std::int64_t lists, Length&& length_of, const core::Share& part, Visit&& visit) noexcept {
   std::int64_t before = 0;
   for (std::int64_t i = 0; i < lists; before += length_of(i), ++i) {
-    const std::int64_t first = std::max<std::int64_t>(share.begin - before, 0);
-    const std::int64_t last = std::min<std::int64_t>(share.end - before, length_of(i));
+    const std::int64_t first = std::max<std::int64_t>(part.begin - before, 0);
+    const std::int64_t last = std::min<std::int64_t>(part.end - before, length_of(i));
     if (first < last) visit(i, first, last);
   }
 }

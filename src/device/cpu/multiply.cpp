@@ -86,14 +86,13 @@ class Multiplier {
     return is_grouped(first, last) && last - first > kernels_.most_grouped_panel[type_index()];
   }
 
-  /// All panels [begin, end) of columns [first, last).
-  void panels(const std::byte* packed, std::int64_t begin, std::int64_t end, std::int64_t first,
-              std::int64_t last) noexcept {
-    begin_ = begin;
+  /// All panels of a range, of columns [first, last).
+  void panels(const std::byte* packed, const PanelRange& range, std::int64_t first, std::int64_t last) noexcept {
+    begin_ = range.begin;
     const std::int64_t at_once = is_one(first, last) ? gemv_panels : 1;
-    for (std::int64_t p = begin; p < end; p += at_once, packed += at_once * weight_.shape.panel_bytes) {
+    for (std::int64_t p = range.begin; p < range.end; p += at_once, packed += at_once * weight_.shape.panel_bytes) {
       if (at_once > 1) {
-        one(packed, p, end, first);
+        one(packed, p, range, first);
       } else {
         panel(packed, p, first, last);
       }
@@ -202,14 +201,14 @@ class Multiplier {
   std::int64_t panel_of_few(std::int64_t index) const noexcept { return place_of(index - begin_); }
   std::int64_t place_of(std::int64_t i) const noexcept { return i & ((std::int64_t{1} << places_log2_) - 1); }
 
-  /// Panels from index `index` on, of those before `end` as many as go at a time, times one column.
-  void one(const std::byte* packed, std::int64_t index, std::int64_t end, std::int64_t column) noexcept {
+  /// Panels from index `index` on, of those in the range as many as go at a time, times one column.
+  void one(const std::byte* packed, std::int64_t index, const PanelRange& range, std::int64_t column) noexcept {
     const auto most = std::int64_t{gemv_panels};
     GemvArgs args;
     args.shape = &weight_.shape;
     args.panel = packed;
-    args.panels = static_cast<int>(std::min(most, end - index));
-    args.next_panels = static_cast<int>(std::min(most, end - index - args.panels));
+    args.panels = static_cast<int>(std::min(most, range.end - index));
+    args.next_panels = static_cast<int>(std::min(most, range.end + range.behind - index - args.panels));
     tile_of(&args.column, index, column, column, 1, false, 0);
     for (int i = 0; i < args.panels; ++i) {
       args.out[i] = rows_in(index + i) == panel_rows ? out_at(column, index + i) : spill_.values[i];
@@ -463,19 +462,23 @@ std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight)
          static_cast<std::size_t>(chunk_columns(kernels, weight) * (weight.shape.columns / 32) * block_bytes);
 }
 
+/// Parts of nearly equal size, of whole groups of 12.
+std::int64_t columns_at_once(const Kernels& kernels, const PlacedWeight& weight, std::int64_t count) noexcept {
+  const std::int64_t most = chunk_columns(kernels, weight), chunks = (count + most - 1) / most;
+  return chunks > 1 ? ((count + chunks - 1) / chunks + 11) / 12 * 12 : most;
+}
+
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
-              std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias, std::byte* scratch,
+              PanelRange panels, const Columns& columns, const float* bias, std::byte* scratch,
               GroupsMade* made) noexcept {
-  // Chunks of nearly equal size, of whole groups of 12.
-  const std::int64_t most = chunk_columns(kernels, weight), chunks = (columns.count + most - 1) / most;
-  const std::int64_t few = chunks > 1 ? ((columns.count + chunks - 1) / chunks + 11) / 12 * 12 : most;
+  const std::int64_t few = columns_at_once(kernels, weight, columns.count), end = columns.first + columns.count;
   Multiplier multiplier(kernels, weight, columns, bias, scratch, made);
-  for (std::int64_t c = 0; c < columns.count; c += few) {
-    const std::int64_t last = std::min(columns.count, c + few);
+  for (std::int64_t c = columns.first; c < end; c += few) {
+    const std::int64_t last = std::min(end, c + few);
     multiplier.begin_chunk(c, last);
     const bool tiles = multiplier.takes_group_tiles(c, last);
     if (tiles && kernels.begin_group_tiles != nullptr) kernels.begin_group_tiles();
-    multiplier.panels(weight.panel(arena, expert, begin), begin, end, c, last);
+    multiplier.panels(weight.panel(arena, expert, panels.begin), panels, c, last);
     if (tiles && kernels.end_group_tiles != nullptr) kernels.end_group_tiles();
   }
 }

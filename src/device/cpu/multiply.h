@@ -31,7 +31,15 @@ struct Columns {
   std::int64_t out_width = 0;
   std::int64_t out_panel = 0;  ///< whose results stand at `out`
   const std::int32_t* out_rows = nullptr;
+  std::int64_t first = 0;  ///< columns [first, first + count)
   std::int64_t count = 0;
+};
+
+/// Panels [begin, end); the caller goes on with `behind` more after them, whose weights are asked for ahead.
+struct PanelRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t behind = 0;
 };
 
 /// Of which columns groups (or widened levels, or shifts) stand in a thread's scratch, so that products of the same
@@ -45,13 +53,16 @@ struct GroupsMade {
   SlabFormat format{};
 };
 
+/// Columns that meet a panel while they stay in the cache: multiply takes `count` of them in parts of so many.
+std::int64_t columns_at_once(const Kernels& kernels, const PlacedWeight& weight, std::int64_t count) noexcept;
+
 /// Bytes that a thread needs beside it.
 std::size_t multiply_scratch(const Kernels& kernels, const PlacedWeight& weight) noexcept;
 
-/// Writes, for panels [begin, end) of one expert, out[c][16 p ..] = weight rows . column c + bias (may be null).
+/// Writes, for some panels of one expert, out[c][16 p ..] = weight rows . column c + bias (may be null).
 /// `scratch`: multiply_scratch bytes, 64-byte aligned, this thread's own, of which `made` tells; null: not kept.
 void multiply(const Kernels& kernels, const PlacedWeight& weight, const std::byte* arena, std::int64_t expert,
-              std::int64_t begin, std::int64_t end, const Columns& columns, const float* bias, std::byte* scratch,
+              PanelRange panels, const Columns& columns, const float* bias, std::byte* scratch,
               GroupsMade* made = nullptr) noexcept;
 
 }  // namespace llminfer::cpu

@@ -27,18 +27,24 @@ Executor::WeightPlace Executor::first_weights(const Phase& phase, int thread, in
   const auto take_first = [&](std::int32_t product, std::int64_t panel) {
     if (place.weight == nullptr) place = {&program_.weight(product_at(phase, product).weight), panel};
   };
-  if (phase.cut == StepCut::none) {
-    const auto panels_of = [&](std::int64_t i) { return panels_of_product(phase, i); };
-    each_share(phase.products, panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t) {
-      take_first(static_cast<std::int32_t>(i), first);
-    });
+  const auto own_share = [&](std::int64_t lists, const auto& length_of) {
+    return core::share_of(length_of_all(lists, length_of), thread, threads);
+  };
+  if (phase.cut == StepCut::none) {  // few rows: once through the panels
+    const auto panels_of = [&](std::int64_t i) {
+      return weight_of(product_at(phase, static_cast<std::int32_t>(i))).shape.panels;
+    };
+    each_list(
+        phase.products, panels_of, own_share(phase.products, panels_of),
+        [&](std::int64_t i, std::int64_t first, std::int64_t) { take_first(static_cast<std::int32_t>(i), first); });
     return place;
   }
   const HeadLists lists{parts, phase.groups};
   const auto panels_of = [&](std::int64_t i) { return std::int64_t{lists.part(i).panels}; };
-  each_share(lists.count(), panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t) {
-    take_first(lists.part(i).product, lists.part(i).first_panel + lists.first_panel(i) + first);
-  });
+  each_list(lists.count(), panels_of, own_share(lists.count(), panels_of),
+            [&](std::int64_t i, std::int64_t first, std::int64_t) {
+              take_first(lists.part(i).product, lists.part(i).first_panel + lists.first_panel(i) + first);
+            });
   return place;
 }
 

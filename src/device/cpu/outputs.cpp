@@ -12,13 +12,19 @@ namespace {
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
-/// Takes a logit into the falling list of the best `filled` of at most k so far; those of equals that came first stay
-/// before it.
-void insert(BestLogit* list, std::int64_t k, std::int64_t& filled, const BestLogit& logit) noexcept {
-  if (filled == k && !device::ranks_before(logit.score, list[k - 1].score)) return;
-  std::int64_t at = filled < k ? filled++ : k - 1;
-  for (; at > 0 && device::ranks_before(logit.score, list[at - 1].score); --at) list[at] = list[at - 1];
-  list[at] = logit;
+/// Of equals the lowest id: threads come to columns in any order.
+bool is_better(const BestLogit& a, const BestLogit& b) noexcept {
+  if (device::ranks_before(a.score, b.score)) return true;
+  return a.id < b.id && !device::ranks_before(b.score, a.score);
+}
+
+/// Takes a logit into the falling list of the best k.
+void insert(BestLogit* list, std::int64_t k, const BestLogit& logit) noexcept {
+  std::int64_t at = k;
+  for (; at > 0 && is_better(logit, list[at - 1]); --at) {
+    if (at < k) list[at] = list[at - 1];
+  }
+  if (at < k) list[at] = logit;
 }
 
 }  // namespace
@@ -53,6 +59,12 @@ void Executor::forbid(std::int64_t row, std::int64_t begin, std::int64_t end, fl
   }
 }
 
+/// Before the thread sees any.
+void Executor::forget_bests(int thread) noexcept {
+  if (bests_) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
+  if (tops_) std::fill_n(tops_of(thread, 0), outputs_count_ * outputs_.k, no_logit);
+}
+
 /// The thread's best logit of each row, now that those of some columns are there.
 void Executor::find_bests(const core::Share& columns, const LogitRows& rows, int thread) noexcept {
   const std::int64_t count = columns.end - columns.begin;
@@ -61,29 +73,29 @@ void Executor::find_bests(const core::Share& columns, const LogitRows& rows, int
     float* logits = rows.at + r * rows.stride;
     forbid(r, columns.begin, columns.end, logits);
     const float top = kernels_.largest(logits, count);
-    if (!device::ranks_before(top, bests[r].score)) continue;
+    if (device::ranks_before(bests[r].score, top)) continue;
     const auto is_top = [top](float logit) { return !device::ranks_before(top, logit); };
     const std::int64_t at = std::find_if(logits, logits + count, is_top) - logits;
-    bests[r] = {logits[at], static_cast<std::int32_t>(columns.begin + at)};
+    const BestLogit best{logits[at], static_cast<std::int32_t>(columns.begin + at)};
+    if (is_better(best, bests[r])) bests[r] = best;
   }
 }
 
-/// The thread's k best logits of each row, now that those of some columns are there, the `seen` columns before them in
-/// the list already; and the sums of blocks of columns, whose logits are gone then.
-void Executor::find_tops(const core::Share& columns, const LogitRows& rows, std::int64_t seen, int thread) noexcept {
+/// The thread's k best logits of each row, now that those of some columns are there; and the sums of blocks of columns,
+/// whose logits are gone then.
+void Executor::find_tops(const core::Share& columns, const LogitRows& rows, int thread) noexcept {
   const auto [begin, end] = columns;
   const std::int64_t k = outputs_.k;
   for (std::int64_t r = 0; r < outputs_count_; ++r) {
     float* logits = rows.at + r * rows.stride;
     forbid(r, begin, end, logits);
     BestLogit* list = tops_of(thread, r);
-    std::int64_t filled = std::min(k, seen);
     for (std::int64_t b = begin; b < end; b += sum_columns) {
       const std::int64_t count = std::min(end - b, sum_columns);
       float* block = logits + (b - begin);
       const float top = kernels_.largest(block, count);
-      if (filled < k || device::ranks_before(top, list[k - 1].score)) {
-        for (std::int64_t i = 0; i < count; ++i) insert(list, k, filled, {block[i], static_cast<std::int32_t>(b + i)});
+      if (is_better({top, static_cast<std::int32_t>(b)}, list[k - 1])) {
+        for (std::int64_t i = 0; i < count; ++i) insert(list, k, {block[i], static_cast<std::int32_t>(b + i)});
       }
       sums_of(r)[b / sum_columns] = {top,
                                      top == minus_infinity ? 0.0F : kernels_.exponentials(block, block, count, top)};
@@ -91,38 +103,34 @@ void Executor::find_tops(const core::Share& columns, const LogitRows& rows, std:
   }
 }
 
-/// Columns rise with the threads: the first of equals has the lowest id.
 void Executor::merge_bests(std::int64_t row, int threads) noexcept {
   BestLogit best;
   for (int thread = 0; thread < threads; ++thread) {
     const BestLogit& other = bests_of(thread)[row];
-    if (device::ranks_before(other.score, best.score)) best = other;
+    if (is_better(other, best)) best = other;
   }
   outputs_.ids[static_cast<std::size_t>(row)] = best.id;
   outputs_.scores[static_cast<std::size_t>(row)] = best.score;
 }
 
-/// The k best of all threads' lists, columns rising with the threads; and the sums of blocks from left to right, so
-/// that no bit depends on the threads.
+/// The k best of all threads' lists; and the sums of blocks from left to right, so that no bit depends on the threads.
 void Executor::merge_tops(std::int64_t row, int threads) noexcept {
   const std::int64_t k = outputs_.k, columns = width(program_.graph().logits);
   std::array<std::int32_t, core::ThreadPool::max_threads> taken{};
   std::int32_t* ids = outputs_.ids.data() + row * k;
   float* scores = outputs_.scores.data() + row * k;
-  for (std::int64_t i = 0; i < k; ++i) {
-    int from = -1;
+  for (std::int64_t i = 0; i < k; ++i) {  // k is at most the number of columns: some list has one left
+    int from = 0;
+    BestLogit best = no_logit;
     for (int thread = 0; thread < threads; ++thread) {
-      const core::Share share = core::share_of(columns, thread, threads, sum_columns);
       const std::int32_t at = taken[static_cast<std::size_t>(thread)];
-      if (at >= std::min(k, share.end - share.begin)) continue;
-      const float score = tops_of(thread, row)[at].score;
-      if (from < 0 || device::ranks_before(score, scores[i])) {
-        from = thread;
-        scores[i] = score;
-        ids[i] = tops_of(thread, row)[at].id;
-      }
+      if (at == k || !is_better(tops_of(thread, row)[at], best)) continue;
+      from = thread;
+      best = tops_of(thread, row)[at];
     }
-    ++taken[static_cast<std::size_t>(from)];  // k is at most the number of columns: some list has one left
+    ++taken[static_cast<std::size_t>(from)];
+    ids[i] = best.id;
+    scores[i] = best.score;
   }
   double sum = 0;
   const LogitSum* sums = sums_of(row);

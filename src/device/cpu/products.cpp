@@ -32,43 +32,96 @@ const backend::MatMul& Executor::product_at(const Phase& phase, std::int32_t ind
       program_.graph().ops[static_cast<std::size_t>(phase.first_op) + static_cast<std::size_t>(index)]);
 }
 
-/// Panels [begin, end) of one product. `to`: where their results go, null: to where all of the product's stand.
-void Executor::product(const backend::MatMul& op, std::int64_t begin, std::int64_t end, int thread,
-                       const LogitRows* to) noexcept {
-  const PlacedWeight& weight = program_.weight(op.weight);
-  Columns columns = columns_of(op.in, op.out, weight, thread);
-  columns.count = row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows);
+const PlacedWeight& Executor::weight_of(const backend::MatMul& op) const noexcept { return program_.weight(op.weight); }
+
+std::int64_t Executor::rows_of(const backend::MatMul& op) const noexcept {
+  return row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows);
+}
+
+/// Some panels of one product. `to`: where their results go, null: to where all of the product's stand.
+void Executor::product(const backend::MatMul& op, const PanelRange& panels, int thread, const LogitRows* to) noexcept {
+  Columns columns = columns_of(op.in, op.out, weight_of(op), thread);
+  columns.count = rows_of(op);
   if (to != nullptr) {
     columns.out = to->at;
     columns.out_width = to->stride;
-    columns.out_panel = begin;
+    columns.out_panel = panels.begin;
   }
-  multiply(kernels_, weight, program_.arena(), 0, begin, end, columns, program_.values(op.bias), scratch(thread),
+  product(op, panels, columns, thread);
+}
+
+void Executor::product(const backend::MatMul& op, const PanelRange& panels, const Columns& columns,
+                       int thread) noexcept {
+  multiply(kernels_, weight_of(op), program_.arena(), 0, panels, columns, program_.values(op.bias), scratch(thread),
            &made(thread));
 }
 
-/// The panels of all products are one list, of which each thread takes one part.
-void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept {
-  const auto panels_of = [&](std::int64_t i) { return panels_of_product(phase, i); };
-  each_share(phase.products, panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
-    product(product_at(phase, static_cast<std::int32_t>(i)), first, last, thread);
-  });
+/// Who takes what of a phase, of which there are `total` positions.
+Claims Executor::claims(const Phase& phase, int thread, int threads, std::int64_t total,
+                        ClaimSize size) const noexcept {
+  const auto number = static_cast<std::uint32_t>(&phase - schedule_.phases.data()) + 1;
+  return {base_ + program_.plan().cursors_at, number, thread, threads, total, size};
 }
 
-std::int64_t Executor::panels_of_product(const Phase& phase, std::int64_t i) const noexcept {
-  return program_.weight(product_at(phase, static_cast<std::int32_t>(i)).weight).shape.panels;
+/// How many positions, each with so many bytes of weights that meet so many rows, are worth being taken by a thread:
+/// some microseconds of work.
+std::int64_t Executor::least_claim(std::int64_t bytes, std::int64_t rows) noexcept {
+  constexpr std::int64_t least_bytes = 256 * 1024;
+  const std::int64_t work = bytes * std::max<std::int64_t>(1, rows / 8);
+  return (least_bytes + work - 1) / work;
+}
+
+/// Panels at a time.
+ClaimSize Executor::panel_claims(std::int64_t panel_bytes, std::int64_t rows) noexcept {
+  const std::int64_t at_once = rows == 1 ? gemv_panels : 1;
+  return {1, (least_claim(panel_bytes, rows) + at_once - 1) / at_once * at_once};
+}
+
+/// The panels of all products are one list, each product's once for all rows that stay in the cache together.
+void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept {
+  const auto op_at = [&](std::int64_t i) -> const backend::MatMul& {
+    return product_at(phase, static_cast<std::int32_t>(i));
+  };
+  const auto at_once = [&](const backend::MatMul& op) { return columns_at_once(kernels_, weight_of(op), rows_of(op)); };
+  const auto length_of = [&](std::int64_t i) {
+    const std::int64_t each = at_once(op_at(i));
+    return weight_of(op_at(i)).shape.panels * ((rows_of(op_at(i)) + each - 1) / each);
+  };
+  const backend::MatMul& front = op_at(0);
+  Claims list = claims(phase, thread, threads, length_of_all(phase.products, length_of),
+                       panel_claims(weight_of(front).shape.panel_bytes, std::min(rows_of(front), at_once(front))));
+  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) {
+    each_list(phase.products, length_of, part, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
+      const backend::MatMul& op = op_at(i);
+      const std::int64_t panels = weight_of(op).shape.panels, each = at_once(op);
+      Columns columns = columns_of(op.in, op.out, weight_of(op), thread);
+      for (std::int64_t at = first; at < last;) {
+        const std::int64_t begin = at % panels, end = std::min(panels, begin + last - at);
+        columns.first = at / panels * each;
+        columns.count = std::min(each, rows_of(op) - columns.first);
+        at += end - begin;
+        product(op, {begin, end, at == last ? std::min(panels - end, list.behind()) : 0}, columns, thread);
+      }
+    });
+  }
 }
 
 /// As panel_list, the list in groups of heads.
 void Executor::head_list(const Phase& phase, int thread, int threads) noexcept {
   const HeadLists lists{schedule_.parts_of(phase), phase.groups};
   const auto panels_of = [&](std::int64_t i) { return std::int64_t{lists.part(i).panels}; };
-  each_share(lists.count(), panels_of, thread, threads, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
-    const ProductPart& part = lists.part(i);
-    const std::int64_t at = lists.first_panel(i);
-    product(product_at(phase, part.product), part.first_panel + at + first, part.first_panel + at + last, thread);
-    finish_heads(phase, part, {at + first, at + last}, thread);
-  });
+  const backend::MatMul& front = product_at(phase, lists.part(0).product);
+  Claims list = claims(phase, thread, threads, length_of_all(lists.count(), panels_of),
+                       panel_claims(weight_of(front).shape.panel_bytes, rows_of(front)));
+  for (core::Share share = list.next(); share.begin < share.end; share = list.next()) {
+    each_list(lists.count(), panels_of, share, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
+      const ProductPart& part = lists.part(i);
+      const std::int64_t at = lists.first_panel(i), behind = std::min(part.panels - last, list.behind());
+      product(product_at(phase, part.product), {part.first_panel + at + first, part.first_panel + at + last, behind},
+              thread);
+      finish_heads(phase, part, {at + first, at + last}, thread);
+    });
+  }
 }
 
 /// After panels of a part: the steps of its heads that are complete now. Of heads that are shared, each thread counts
@@ -116,14 +169,18 @@ void Executor::head_steps(const Phase& phase, const ProductPart& part, std::int3
   }
 }
 
-/// The thread's part of the columns of a phase that is cut there.
-core::Share Executor::column_share(const Phase& phase, int thread, int threads) const noexcept {
-  std::int64_t grain = panel_rows;
+/// Where the columns of a phase that is cut there can be cut: at multiples of this.
+std::int64_t Executor::column_grain(const Phase& phase) const noexcept {
+  if (phase.logits && tops_) return sum_columns;
   for (const RowStep& step : schedule_.steps_of(phase)) {
-    if (step.quantize != backend::none) grain = 32;
+    if (step.quantize != backend::none) return 32;
   }
-  if (phase.logits && tops_) grain = sum_columns;
-  return core::share_of(phase.columns, thread, threads, grain);
+  return panel_rows;
+}
+
+/// The thread's share of them.
+core::Share Executor::column_share(const Phase& phase, int thread, int threads) const noexcept {
+  return core::share_of(phase.columns, thread, threads, column_grain(phase));
 }
 
 /// Columns of a piece where rows are many: 512 rows of two products are a MB.
@@ -136,44 +193,60 @@ std::int64_t Executor::piece_of(const Phase& phase) const noexcept {
   return std::max(least_columns, most_values / (phase.part_count * row_count(phase.rows)) / sum_columns * sum_columns);
 }
 
-/// Each thread takes a part of the columns through all products and steps, a piece at a time, so that what one step
-/// writes is in the cache for the next.
+/// Columns at a time, at most piece_of.
+ClaimSize Executor::column_claims(const Phase& phase) const noexcept {
+  const std::int64_t grain = column_grain(phase);
+  std::int64_t bytes = 0;
+  for (const ProductPart& part : schedule_.parts_of(phase)) {
+    bytes += weight_of(product_at(phase, part.product)).shape.panel_bytes;
+  }
+  const std::int64_t worth = least_claim(bytes, row_count(phase.rows)) * panel_rows;
+  const std::int64_t most = piece_of(phase) / grain * grain,
+                     least = std::min(most, (worth + grain - 1) / grain * grain);
+  return {grain, least, most / least * least};
+}
+
+/// A thread takes columns through all products and steps, so that what one step writes is in the cache for the next.
 void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
-  const core::Share share = column_share(phase, thread, threads);
-  const std::int64_t piece = piece_of(phase);
-  for (std::int64_t begin = share.begin; begin < share.end; begin += piece) {
-    const std::int64_t end = std::min(share.end, begin + piece);
+  Claims list = claims(phase, thread, threads, phase.columns, column_claims(phase));
+  for (core::Share columns = list.next(); columns.begin < columns.end; columns = list.next()) {
     for (const ProductPart& part : schedule_.parts_of(phase)) {
-      product(product_at(phase, part.product), part.first_panel + begin / panel_rows,
-              part.first_panel + (end + panel_rows - 1) / panel_rows, thread);
+      product(product_at(phase, part.product), panels_of_columns(part, columns), thread);
     }
-    column_steps(phase, begin, end, thread);
+    column_steps(phase, columns.begin, columns.end, thread);
   }
 }
 
+PanelRange Executor::panels_of_columns(const ProductPart& part, const core::Share& columns) noexcept {
+  return {part.first_panel + columns.begin / panel_rows,
+          part.first_panel + (columns.end + panel_rows - 1) / panel_rows};
+}
+
 /// As column_list, where of the logits only the best are wanted: a thread finds them in each piece. Where there are no
-/// steps its pieces stand in one place, the beginning of what the thread's columns take of all rows, so that they stay
+/// steps its pieces stand in one place, the beginning of what the thread's share takes of all rows, so that they stay
 /// in its cache and never become memory's matter. Rows are a line apart from multiples of 4 KiB: side by side in the
-/// cache.
+/// cache. A thread without a share has no place, and helps nobody.
 void Executor::logit_list(const Phase& phase, int thread, int threads) noexcept {
+  forget_bests(thread);
   const core::Share share = column_share(phase, thread, threads);
-  const std::int64_t piece = piece_of(phase), rows = row_count(phase.rows);
+  ClaimSize size = column_claims(phase);
+  size.most = std::min(size.most, (share.end - share.begin) / size.grain * size.grain);
+  size.least = std::min(size.least, size.most);
+  if (size.most == 0) return;
   const bool in_place = !schedule_.steps_of(phase).empty() || phase.part_count != 1;
   float* const logits = value(program_.graph().logits, 0, thread);
-  LogitRows at{logits + share.begin * rows, std::min(share.end - share.begin, piece + panel_rows)};
-  if (bests_) std::fill_n(bests_of(thread), outputs_count_, BestLogit{});
-  for (std::int64_t begin = share.begin; begin < share.end; begin += piece) {
-    const core::Share columns{begin, std::min(share.end, begin + piece)};
-    if (in_place) at = {logits + begin, width(program_.graph().logits)};
+  LogitRows at{logits + share.begin * row_count(phase.rows), std::min(share.end - share.begin, size.most + panel_rows)};
+  Claims list = claims(phase, thread, threads, phase.columns, size);
+  for (core::Share columns = list.next(); columns.begin < columns.end; columns = list.next()) {
+    if (in_place) at = {logits + columns.begin, width(program_.graph().logits)};
     for (const ProductPart& part : schedule_.parts_of(phase)) {
-      const backend::MatMul& op = product_at(phase, part.product);
-      const std::int64_t first = part.first_panel + begin / panel_rows;
-      const std::int64_t last = part.first_panel + (columns.end + panel_rows - 1) / panel_rows;
-      product(op, first, last, thread, in_place ? nullptr : &at);
+      PanelRange panels = panels_of_columns(part, columns);
+      panels.behind = phase.part_count == 1 ? list.behind() / panel_rows : 0;
+      product(product_at(phase, part.product), panels, thread, in_place ? nullptr : &at);
     }
     column_steps(phase, columns.begin, columns.end, thread);
     if (bests_) find_bests(columns, at, thread);
-    if (tops_) find_tops(columns, at, begin - share.begin, thread);
+    if (tops_) find_tops(columns, at, thread);
   }
 }
 
@@ -193,23 +266,44 @@ void Executor::column_steps(const Phase& phase, std::int64_t begin, std::int64_t
   }
 }
 
-/// Each thread takes a part of the columns of all experts' products, and through the steps.
-void Executor::expert_list(const Phase& phase, int thread, int threads) noexcept {
-  const bool steps = phase.cut == StepCut::columns;
-  const core::Share columns = column_share(phase, thread, threads);
-  if (steps && columns.begin >= columns.end) return;  // else the last panel of a width that is no multiple of 16
-  for (std::int32_t i = phase.first_op; i < phase.first_op + phase.products; ++i) {
-    const auto& op = std::get<backend::MoeMatMul>(program_.graph().ops[static_cast<std::size_t>(i)]);
-    const core::Share panels =
-        steps ? core::Share{columns.begin / panel_rows, (columns.end + panel_rows - 1) / panel_rows}
-              : core::share_of(program_.weight(op.weight).shape.panels, thread, threads);
-    expert_product(op, panels.begin, panels.end, thread);
-  }
-  if (steps) column_steps(phase, columns.begin, columns.end, thread);
+const backend::MoeMatMul& Executor::expert_product_at(const Phase& phase, std::int64_t i) const noexcept {
+  return std::get<backend::MoeMatMul>(program_.graph().ops[static_cast<std::size_t>(phase.first_op + i)]);
 }
 
-/// Panels [begin, end) of each expert: the rows that chose it are the columns.
-void Executor::expert_product(const backend::MoeMatMul& op, std::int64_t begin, std::int64_t end, int thread) noexcept {
+/// How much of what is shared out among threads one takes at a time where experts are sorted and columns brought
+/// together for each part: with many rows all of its share.
+std::int64_t Executor::least_of_experts(std::int64_t total, std::int64_t grain, int threads) const noexcept {
+  const std::int64_t parts = few_ ? 4 * threads : threads;
+  return (total / grain / parts + 1) * grain;
+}
+
+/// Parts of the columns of all experts' products, taken through the steps, or of the list of their panels.
+void Executor::expert_list(const Phase& phase, int thread, int threads) noexcept {
+  if (phase.cut == StepCut::columns) {
+    const std::int64_t grain = column_grain(phase), least = least_of_experts(phase.columns, grain, threads);
+    Claims list = claims(phase, thread, threads, phase.columns, {grain, least});
+    for (core::Share columns = list.next(); columns.begin < columns.end; columns = list.next()) {
+      for (std::int32_t i = 0; i < phase.products; ++i) {
+        expert_product(expert_product_at(phase, i), panels_of_columns({}, columns), thread);
+      }
+      column_steps(phase, columns.begin, columns.end, thread);
+    }
+    return;
+  }
+  const auto panels_of = [&](std::int64_t i) {
+    return program_.weight(expert_product_at(phase, i).weight).shape.panels;
+  };
+  const std::int64_t total = length_of_all(phase.products, panels_of);
+  Claims list = claims(phase, thread, threads, total, {1, least_of_experts(total, 1, threads)});
+  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) {
+    each_list(phase.products, panels_of, part, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
+      expert_product(expert_product_at(phase, i), {first, last}, thread);
+    });
+  }
+}
+
+/// Some panels of each expert: the rows that chose it are the columns.
+void Executor::expert_product(const backend::MoeMatMul& op, const PanelRange& panels, int thread) noexcept {
   const PlacedWeight& weight = program_.weight(op.weight);
   const std::int64_t rows = row_count(program_.graph().values[static_cast<std::size_t>(op.out)].rows),
                      pairs = rows * op.used;
@@ -229,7 +323,7 @@ void Executor::expert_product(const backend::MoeMatMul& op, std::int64_t begin, 
     columns.in_rows = (shared ? lists.rows : lists.pairs) + first;
     columns.out_rows = lists.pairs + first;
     const float* bias = op.bias != backend::none ? program_.values(op.bias) + e * weight.shape.rows : nullptr;
-    multiply(kernels_, weight, program_.arena(), e, begin, end, columns, bias, scratch(thread), &made(thread));
+    multiply(kernels_, weight, program_.arena(), e, panels, columns, bias, scratch(thread), &made(thread));
   }
 }
 

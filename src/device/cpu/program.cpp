@@ -103,7 +103,8 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   plan.states_bytes = align(needs.states);
   plan.bytes += plan.states_bytes * static_cast<std::uint64_t>(threads);
   plan.made_at = align(plan.bytes);
-  plan.bytes = plan.made_at + line_bytes * static_cast<std::uint64_t>(threads);
+  plan.cursors_at = plan.made_at + line_bytes * static_cast<std::uint64_t>(threads);
+  plan.bytes = plan.cursors_at + line_bytes * static_cast<std::uint64_t>(threads);
   plan.scratch_at = align(plan.bytes);
   plan.lists_at = align(needs.room);
   plan.scratch_bytes = plan.lists_at + align(needs.lists) + 128;

@@ -54,6 +54,7 @@ struct WorkspacePlan {
   std::uint64_t states_at = 0;  ///< per thread: states_bytes, softmax states of parts of attention
   std::uint64_t states_bytes = 0;
   std::uint64_t made_at = 0;     ///< per thread: a line that begins with a GroupsMade
+  std::uint64_t cursors_at = 0;  ///< per thread: a line, that of Claims
   std::uint64_t scratch_at = 0;  ///< per thread: scratch_bytes
   std::uint64_t scratch_bytes = 0;
   std::uint64_t lists_at = 0;  ///< in a scratch: room of MoE lists, behind the room of slabs and attention

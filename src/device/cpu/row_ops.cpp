@@ -80,10 +80,16 @@ struct RowOp {
 };
 
 void Executor::rows(const Phase& phase, int thread, int threads) noexcept {
-  const core::Share share =
-      phase.own ? core::Share{0, row_count(phase.rows)} : core::share_of(row_count(phase.rows), thread, threads);
+  const std::int64_t count = row_count(phase.rows);
+  if (phase.own) return some_rows(phase, {0, count}, thread);
+  constexpr std::int64_t least = 4;  // more than ten thousand values on their way through some ops
+  Claims list = claims(phase, thread, threads, count, {1, least});
+  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) some_rows(phase, part, thread);
+}
+
+void Executor::some_rows(const Phase& phase, const core::Share& part, int thread) noexcept {
   std::size_t sequence = 0;
-  for (std::int64_t r = share.begin; r < share.end; ++r) {
+  for (std::int64_t r = part.begin; r < part.end; ++r) {
     if (phase.rows == backend::Rows::tokens) sequence = sequence_of(r, sequence);
     for (const RowStep& step : schedule_.steps_of(phase)) {
       if (step.op != backend::none) {

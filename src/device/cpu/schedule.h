@@ -3,7 +3,8 @@
 // Ops that work row by row (norms, RoPE, KV writes, activations, ...) join into one phase as long as they follow each
 // other: a thread takes the same rows through all of them, no barrier between. Matmuls that follow each other and do
 // not read each other share one phase: their panels are one list. A value that a quantized matmul reads is quantized in
-// the phase that writes it where that works row by row, else in a phase of its own.
+// the phase that writes it where that works row by row, else in a phase of its own. Which thread does what of a phase
+// is found while it runs (Claims).
 //
 // A program has two schedules. That for many rows is as above. That for few rows (decoding) has fewer barriers: five a
 // layer of a dense decoder, behind q, k and v, attention, its output, gate and up, and down; one more with experts,

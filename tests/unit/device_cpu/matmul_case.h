@@ -64,7 +64,7 @@ class Case {
     }
     for (int t = 0; t < parts; ++t) {
       const core::Share share = core::share_of(shape().panels, t, parts);
-      multiply(kernels, weight_, bytes_of(arena_), 0, share.begin, share.end, c, bias, bytes_of(slab_));
+      multiply(kernels, weight_, bytes_of(arena_), 0, {share.begin, share.end, 0}, c, bias, bytes_of(slab_));
     }
     return out;
   }

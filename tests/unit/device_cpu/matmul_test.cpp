@@ -194,7 +194,7 @@ TEST_CASE("all levels and activations at their extremes do not overflow") {
             c.out = out[which++].data();
             c.out_width = 16;
             c.count = count;
-            multiply(*kernels, weight, bytes_of(panel), 0, 0, 1, c, nullptr, bytes_of(slab));
+            multiply(*kernels, weight, bytes_of(panel), 0, {0, 1, 0}, c, nullptr, bytes_of(slab));
           }
           REQUIRE(same_bits(out[0], out[1]));
           for (std::size_t r = 0; r < 16; ++r) {

@@ -345,6 +345,34 @@ TEST_CASE("bits do not depend on chunks, threads, instruction set or company") {
   }
 }
 
+TEST_CASE("bits do not depend on which thread comes to what first") {
+  Spec spec;  // so large that threads take their shares in several parts, and then those of others
+  spec.width = 512;
+  spec.feed = 2048;
+  spec.vocabulary = 8000;
+  spec.layers = 1;
+  const std::vector<Token> tokens = random_tokens(200, 28);
+  for (bool moe : {false, true}) {
+    spec.moe = moe;
+    const TestModel model(spec);
+    Runner alone(cpu(1), model, 200, 1);
+    for (std::size_t count : {1, 3, 64, 200}) {
+      const std::vector<Runner::Part> parts{
+          {0, 0, {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count)}}};
+      std::vector<float> truth, logits;
+      REQUIRE(alone.step(parts, truth).ok());
+      for (int threads : {2, 4}) {
+        Runner runner(cpu(threads), model, 200, 1);
+        for (int i = 0; i < 5; ++i) {
+          INFO(count << " rows, " << threads << " threads, moe " << moe);
+          REQUIRE(runner.step(parts, logits).ok());
+          REQUIRE(same_bits(logits, truth));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("bits of long contexts do not depend on threads nor on where queries are cut") {
   const std::vector<Token> tokens = random_tokens(900, 24);
   Spec spec;
