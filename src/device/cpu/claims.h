@@ -19,6 +19,7 @@ struct ClaimSize {
   std::int64_t grain = 1;
   std::int64_t least = 1;
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  bool own_only = false;  ///< the thread does not help others
 };
 
 /// Positions [0, total) of a phase, each taken by one thread. A thread begins with its share (core::share_of) and takes
@@ -42,7 +43,7 @@ class Claims {
 
   /// What the thread does next; empty if nothing is left.
   core::Share next() noexcept {
-    for (; helped_ < threads_; ++helped_) {
+    for (const int last = size_.own_only ? 1 : threads_; helped_ < last; ++helped_) {
       const core::Share part = take((thread_ + helped_) % threads_);
       if (part.begin < part.end) return part;
     }

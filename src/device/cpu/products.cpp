@@ -225,14 +225,15 @@ PanelRange Executor::panels_of_columns(const ProductPart& part, const core::Shar
 /// As column_list, where of the logits only the best are wanted: a thread finds them in each piece. Where there are no
 /// steps its pieces stand in one place, the beginning of what the thread's share takes of all rows, so that they stay
 /// in its cache and never become memory's matter. Rows are a line apart from multiples of 4 KiB: side by side in the
-/// cache. A thread without a share has no place, and helps nobody.
+/// cache. A thread whose share is no whole grain has no place for more, and helps nobody.
 void Executor::logit_list(const Phase& phase, int thread, int threads) noexcept {
   forget_bests(thread);
   const core::Share share = column_share(phase, thread, threads);
   ClaimSize size = column_claims(phase);
-  size.most = std::min(size.most, (share.end - share.begin) / size.grain * size.grain);
+  if (share.begin >= share.end) return;
+  size.own_only = share.end - share.begin < size.grain;
+  if (!size.own_only) size.most = std::min(size.most, (share.end - share.begin) / size.grain * size.grain);
   size.least = std::min(size.least, size.most);
-  if (size.most == 0) return;
   const bool in_place = !schedule_.steps_of(phase).empty() || phase.part_count != 1;
   float* const logits = value(program_.graph().logits, 0, thread);
   LogitRows at{logits + share.begin * row_count(phase.rows), std::min(share.end - share.begin, size.most + panel_rows)};
