@@ -67,7 +67,7 @@ Claims Executor::claims(const Phase& phase, int thread, int threads, std::int64_
 /// some microseconds of work.
 std::int64_t Executor::least_claim(std::int64_t bytes, std::int64_t rows) noexcept {
   constexpr std::int64_t least_bytes = 256 * 1024;
-  const std::int64_t work = bytes * std::max<std::int64_t>(1, rows / 8);
+  const std::int64_t work = std::max<std::int64_t>(1, bytes) * std::max<std::int64_t>(1, rows / 8);
   return (least_bytes + work - 1) / work;
 }
 
