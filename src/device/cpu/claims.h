@@ -20,6 +20,14 @@ struct ClaimSize {
   std::int64_t least = 1;
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
   bool own_only = false;  ///< the thread does not help others
+  bool fixed = false;     ///< no thread does, and each takes its share at once; all must say the same
+
+  /// Of so little that no share is more than one part, nothing is worth being taken over.
+  ClaimSize for_all(std::int64_t total, int threads) const noexcept {
+    ClaimSize size = *this;
+    size.fixed = total <= least * threads;
+    return size;
+  }
 };
 
 /// Positions [0, total) of a phase, each taken by one thread. A thread begins with its share (core::share_of) and takes
@@ -43,6 +51,11 @@ class Claims {
 
   /// What the thread does next; empty if nothing is left.
   core::Share next() noexcept {
+    if (size_.fixed) {
+      const bool first = helped_ == 0;
+      helped_ = threads_;
+      return first ? core::share_of(total_, thread_, threads_, size_.grain) : core::Share{};
+    }
     for (const int last = size_.own_only ? 1 : threads_; helped_ < last; ++helped_) {
       const core::Share part = take((thread_ + helped_) % threads_);
       if (part.begin < part.end) return part;

@@ -88,8 +88,9 @@ void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept 
     return weight_of(op_at(i)).shape.panels * ((rows_of(op_at(i)) + each - 1) / each);
   };
   const backend::MatMul& front = op_at(0);
-  Claims list = claims(phase, thread, threads, length_of_all(phase.products, length_of),
-                       panel_claims(weight_of(front).shape.panel_bytes, std::min(rows_of(front), at_once(front))));
+  const ClaimSize size = panel_claims(weight_of(front).shape.panel_bytes, std::min(rows_of(front), at_once(front)));
+  const std::int64_t total = length_of_all(phase.products, length_of);
+  Claims list = claims(phase, thread, threads, total, size.for_all(total, threads));
   for (core::Share part = list.next(); part.begin < part.end; part = list.next()) {
     each_list(phase.products, length_of, part, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
       const backend::MatMul& op = op_at(i);
@@ -111,8 +112,9 @@ void Executor::head_list(const Phase& phase, int thread, int threads) noexcept {
   const HeadLists lists{schedule_.parts_of(phase), phase.groups};
   const auto panels_of = [&](std::int64_t i) { return std::int64_t{lists.part(i).panels}; };
   const backend::MatMul& front = product_at(phase, lists.part(0).product);
-  Claims list = claims(phase, thread, threads, length_of_all(lists.count(), panels_of),
-                       panel_claims(weight_of(front).shape.panel_bytes, rows_of(front)));
+  const ClaimSize size = panel_claims(weight_of(front).shape.panel_bytes, rows_of(front));
+  const std::int64_t total = length_of_all(lists.count(), panels_of);
+  Claims list = claims(phase, thread, threads, total, size.for_all(total, threads));
   for (core::Share share = list.next(); share.begin < share.end; share = list.next()) {
     each_list(lists.count(), panels_of, share, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
       const ProductPart& part = lists.part(i);
@@ -208,7 +210,8 @@ ClaimSize Executor::column_claims(const Phase& phase) const noexcept {
 
 /// A thread takes columns through all products and steps, so that what one step writes is in the cache for the next.
 void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
-  Claims list = claims(phase, thread, threads, phase.columns, column_claims(phase));
+  const ClaimSize size = column_claims(phase).for_all(phase.columns, threads);
+  Claims list = claims(phase, thread, threads, phase.columns, size);
   for (core::Share columns = list.next(); columns.begin < columns.end; columns = list.next()) {
     for (const ProductPart& part : schedule_.parts_of(phase)) {
       product(product_at(phase, part.product), panels_of_columns(part, columns), thread);

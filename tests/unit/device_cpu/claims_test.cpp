@@ -56,6 +56,18 @@ TEST_CASE("a thread begins with its share and does those of all who do not come"
   }
 }
 
+TEST_CASE("of little each thread does its share and nothing else") {
+  Cursors cursors;
+  const ClaimSize size = ClaimSize{4, 8}.for_all(24, 3);
+  CHECK(size.fixed);
+  CHECK_FALSE(ClaimSize{4, 8}.for_all(25, 3).fixed);
+  for (int thread = 0; thread < 3; ++thread) {
+    const auto parts = all_of({cursors.bytes.data(), 1, thread, 3, 24, size});
+    REQUIRE(parts.size() == 1);
+    CHECK((parts[0].begin == 8 * thread && parts[0].end == 8 * thread + 8));
+  }
+}
+
 TEST_CASE("parts are long at first and short in the end") {
   Cursors cursors;
   Claims claims(cursors.bytes.data(), 1, 0, 2, 2000, {1, 10, 400});
