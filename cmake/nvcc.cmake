@@ -25,10 +25,15 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # of the toolkit's own headers, which
   list(APPEND LLMINFER_NVCC_FLAGS -Xcompiler -Wno-unused-function)
 endif()
 
-# llminfer_ptx(OUT.ptx SOURCE.cu [flag ...])   PTX for sm_80, as the simulator reads it.
+# llminfer_ptx(OUT.ptx SOURCE.cu [ARCHITECTURE 90] [flag ...])   PTX for sm_80 or another, as the simulator reads it.
 function(llminfer_ptx out source)
+  cmake_parse_arguments(P "" "ARCHITECTURE" "" ${ARGN})
+  if(NOT P_ARCHITECTURE)
+    set(P_ARCHITECTURE 80)
+  endif()
   add_custom_command(OUTPUT ${out}
-    COMMAND ${LLMINFER_NVCC} ${LLMINFER_NVCC_FLAGS} -arch=compute_80 -ptx -MD -MF ${out}.d ${ARGN} -o ${out} ${source}
+    COMMAND ${LLMINFER_NVCC} ${LLMINFER_NVCC_FLAGS} -arch=compute_${P_ARCHITECTURE} -ptx -MD -MF ${out}.d
+      ${P_UNPARSED_ARGUMENTS} -o ${out} ${source}
     DEPENDS ${source} DEPFILE ${out}.d COMMENT "PTX of ${source}" VERBATIM)
 endfunction()
 
@@ -44,3 +49,5 @@ endfunction()
 
 # For the simulator: nothing but PTX of one architecture, readable.
 set(LLMINFER_SIM_GENCODE -gencode arch=compute_80,code=compute_80 --no-compress)
+# And of a chip with clusters, for kernels that are others there.
+set(LLMINFER_SIM_GENCODE_90 ${LLMINFER_SIM_GENCODE} -gencode arch=compute_90,code=compute_90)

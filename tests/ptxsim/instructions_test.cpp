@@ -207,4 +207,56 @@ TEST_CASE("bulk copies") {
             {5, 6, 7})[2] == 7);
 }
 
+TEST_CASE("shared memory and barriers of a cluster of one block") {
+  const std::string begin =
+      ".shared .align 4 .b8 place[128];\n"
+      "mov.u32 %r2, place; shl.b32 %r3, %r1, 2; add.u32 %r3, %r3, %r2; mul.lo.u32 %r4, %r1, 3;\n"
+      "st.shared.u32 [%r3], %r4; barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n";
+  const std::vector<std::uint32_t> x(96);
+  const auto by_rank = run(begin + "mapa.shared::cluster.u32 %r5, %r3, 0; ld.shared::cluster.u32 %d, [%r5];", x);
+  const auto own = run(begin + "ld.shared::cluster.u32 %d, [%r3];", x);
+  const auto generic =
+      run(begin + "cvt.u64.u32 %rd4, %r3; cvta.shared.u64 %rd4, %rd4; mapa.u64 %rd5, %rd4, 0; ld.u32 %d, [%rd5];", x);
+  const auto stored = run(
+      begin + "mapa.shared::cluster.u32 %r5, %r3, 0; st.shared::cluster.u32 [%r5], %r1; ld.shared.u32 %d, [%r3];", x);
+  for (std::uint32_t l = 0; l < 32; ++l) {
+    CHECK(by_rank[l] == 3 * l);
+    CHECK(own[l] == 3 * l);
+    CHECK(generic[l] == 3 * l);
+    CHECK(stored[l] == l);
+  }
+  CHECK(one("mov.u32 %d, %cluster_nctarank;", 0) == 1);
+  for (const char* unknown : {"barrier.cluster.arrive.relaxed;", "atom.shared::cluster.add.u32 %d, [%r3], 1;"}) {
+    std::vector<Finding> findings;
+    run(begin + unknown, x, &findings);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].check == Check::unsupported);
+  }
+}
+
+TEST_CASE("places in a cluster") {
+  const std::string text =
+      ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_param_0)\n{\n"
+      ".reg .b32 %r<20>; .reg .b64 %rd<9>;\n"
+      "ld.param.u64 %rd1, [k_param_0]; mov.u32 %r1, %ctaid.y; mov.u32 %r2, %nctaid.x; mov.u32 %r3, %ctaid.x;\n"
+      "mad.lo.u32 %r1, %r1, %r2, %r3; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;\n"
+      "mov.u32 %r4, %clusterid.x; mov.u32 %r5, %cluster_ctaid.x; mad.lo.u32 %r4, %r4, 10, %r5;\n"
+      "mov.u32 %r5, %cluster_ctaid.y; mad.lo.u32 %r4, %r4, 10, %r5; mov.u32 %r5, %cluster_ctarank;\n"
+      "mad.lo.u32 %r4, %r4, 10, %r5; mov.u32 %r5, %cluster_nctarank; mad.lo.u32 %r4, %r4, 10, %r5;\n"
+      "mov.u32 %r5, %nclusterid.x; mad.lo.u32 %r4, %r4, 10, %r5; mov.u32 %r5, %cluster_nctaid.y;\n"
+      "mad.lo.u32 %r4, %r4, 10, %r5; st.global.u32 [%rd1], %r4;\nret;\n}\n";
+  const Module module = parse_module(text);
+  DeviceMemory memory;
+  GlobalTracker tracker;
+  const std::uint32_t* y = upload(memory, std::vector<std::uint32_t>(12));
+  const LaunchResult r =
+      launch(module.kernels.begin()->second, {{6, 2, 1}, {1, 1, 1}, 0, {2, 2, 1}}, parameters(y), memory, tracker, {});
+  CHECK(r.completed);
+  CHECK(r.findings.empty());
+  for (std::uint32_t n = 0; n < 12; ++n) {
+    const std::uint32_t cluster = n % 6 / 2, x = n % 2, row = n / 6, rank = x + 2 * row;
+    CHECK(y[n] == cluster * 1000000 + x * 100000 + row * 10000 + rank * 1000 + 432);
+  }
+}
+
 }  // namespace ptxsim::tests

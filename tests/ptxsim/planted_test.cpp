@@ -17,7 +17,8 @@ Check check_named(const std::string& kernel) {
   return Check::unsupported;
 }
 
-LaunchResult run(const Module& module, const std::string& kernel, const Options& options, std::vector<float>& y) {
+LaunchResult run(const Module& module, const std::string& kernel, const Options& options, std::vector<float>& y,
+                 std::uint32_t cluster = 1) {
   DeviceMemory memory;
   GlobalTracker tracker;
   std::vector<float> x(n);
@@ -26,7 +27,7 @@ LaunchResult run(const Module& module, const std::string& kernel, const Options&
   float* device_y = upload(memory, std::vector<float>(n));
   int* counter = upload(memory, std::vector<int>(1));
   const auto launch_one = [&](const std::string& name, const Options& o) {
-    return launch(module.kernels.find(name)->second, {{2, 1, 1}, {64, 1, 1}, 0},
+    return launch(module.kernels.find(name)->second, {{2, 1, 1}, {64, 1, 1}, 0, {cluster, 1, 1}},
                   parameters(device_y, device_x, counter, n), memory, tracker, o);
   };
   Options here = options;
@@ -40,14 +41,14 @@ LaunchResult run(const Module& module, const std::string& kernel, const Options&
 }
 
 /// All kernels of a file in all modes.
-void run_all(const std::string& file, int& bugs, int& twins) {
+void run_all(const std::string& file, int& bugs, int& twins, std::uint32_t cluster = 1) {
   const Module module = parse_module(read_file(PTXSIM_PTX_DIR "/" + file + ".ptx"));
   for (const auto& [name, kernel] : module.kernels) {
     std::vector<float> first;
     for (const Options& options : all_modes()) {
       INFO(name << ", order " << static_cast<int>(options.order) << ", async " << static_cast<int>(options.async));
       std::vector<float> y;
-      const LaunchResult r = run(module, name, options, y);
+      const LaunchResult r = run(module, name, options, y, cluster);
       if (name.compare(0, 4, "bug_") == 0) {
         const Check expected = check_named(name.substr(4));
         bool found = false;
@@ -89,6 +90,24 @@ TEST_CASE("planted bugs of mbarriers, bulk copies and early launches are found a
   run_all("planted_copies", bugs, twins);
   CHECK(bugs == 6 * 18);
   CHECK(twins == 6 * 9);
+}
+
+TEST_CASE("planted bugs of clusters are found and their twins are clean") {
+  int bugs = 0, twins = 0;
+  run_all("planted_clusters", bugs, twins, 2);
+  CHECK(bugs == 6 * 21);
+  CHECK(twins == 6 * 20);
+}
+
+TEST_CASE("a cluster that no GPU takes is not launched") {
+  const Module module = parse_module(read_file(PTXSIM_PTX_DIR "/planted_clusters.ptx"));
+  for (const std::uint32_t cluster : {0U, 3U, 16U}) {
+    std::vector<float> y;
+    const LaunchResult r = run(module, "ok_cluster_begin", all_modes().front(), y, cluster);
+    CHECK_FALSE(r.completed);
+    REQUIRE(r.findings.size() == 1);
+    CHECK(r.findings[0].check == Check::launch);
+  }
 }
 
 TEST_CASE("a block that waits for one that is not resident is a deadlock") {

@@ -102,12 +102,30 @@ void test_fault(const Arrays& a) {
 
 }  // namespace
 
+void test_clusters(const Arrays& a) {
+  expect(launch_scale(a.y, a.x, 1, Arrays::n, nullptr) == cudaSuccess, "launch");
+  expect(launch_exchange(a.y, 4, 2, nullptr) == cudaErrorInvalidClusterSize, "no cluster on a chip without them");
+  cudaGetLastError();
+  const ptxsim::Chip chip = ptxsim::simulated_device().chip;
+  ptxsim::simulated_device().chip = ptxsim::h200_chip;
+  expect(launch_exchange(a.y, 4, 3, nullptr) == cudaErrorInvalidClusterSize, "a grid is a multiple of its clusters");
+  cudaGetLastError();
+  expect(launch_exchange(a.y, 16, 16, nullptr) == cudaErrorInvalidClusterSize, "more blocks than a cluster has");
+  cudaGetLastError();
+  expect(launch_exchange(a.y, 4, 2, nullptr) == cudaSuccess, "a launch in clusters");
+  ptxsim::simulated_device().chip = chip;
+  const std::vector<float> y = download(a.y, 128);
+  for (std::size_t i = 0; i < 128; ++i) expect(y[i] == static_cast<float>(i ^ 32U), "values of the other block");
+  expect(ptxsim::simulated_device().findings.empty(), "no findings");
+}
+
 int main() {
   const Arrays arrays;
   test_launch(arrays);
   test_dynamic_shared(arrays);
   test_graph(arrays);
   test_early_launch(arrays);
+  test_clusters(arrays);
   test_allocation_failure();
   test_fault(arrays);
   std::printf("%d failures\n", failures);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "interpreter/block.h"
+#include "interpreter/cluster.h"
 
 namespace ptxsim {
 namespace {
@@ -148,7 +148,8 @@ void check_global_races(Warp& w, const Instruction& i, const Access& a, const Se
                                                              : Kind::read;
   if (a.strong && a.kind == AccessKind::read) return;
   for (int n = 0; n < sectors.count; ++n) {
-    if (launch.tracker.access(w.block().number(), sectors.number[n], sectors.places[n], kind)) continue;
+    const GlobalTracker::Who block{w.block().number(), w.cluster_arrived};
+    if (launch.tracker.access(block, sectors.number[n], sectors.places[n], kind)) continue;
     std::uint32_t lane = 0;
     while ((a.mask >> lane & 1U) == 0 || a.address[lane] >> 5 != sectors.number[n]) ++lane;
     launch.findings.add(Check::global_race, i, who(w, lane) + ": another block touched global " + hex(a.address[lane]));
@@ -167,10 +168,42 @@ void check_shared(Warp& w, const Instruction& i, const Access& a) {
   }
 }
 
+/// The block whose shared memory an address is; null where there is none.
+Block* owner_of(Warp& w, std::uint64_t address) {
+  const std::uint64_t rank = address >> rank_bit;
+  return rank == 0 ? &w.block() : w.block().cluster().block(static_cast<std::uint32_t>(rank - 1));
+}
+
+/// Of one lane.
+void check_cluster(Warp& w, const Instruction& i, const Access& a, std::uint32_t lane) {
+  LaunchState& launch = w.block().launch();
+  Block* owner = owner_of(w, a.address[lane]);
+  const std::string who_is = who(w, lane) + ": ";
+  if (owner == nullptr) launch.abort(Check::cluster, i, who_is + "no block of the cluster has this rank");
+  const auto address = static_cast<std::uint32_t>(a.address[lane] & shared_offset_mask);
+  const std::string what =
+      std::to_string(a.bytes) + " bytes at shared " + hex(address) + " of block " + std::to_string(owner->number());
+  if (std::uint64_t{address} + a.bytes > owner->shared().size()) launch.abort(Check::bounds, i, who_is + what);
+  if (address % a.bytes != 0) launch.abort(Check::alignment, i, who_is + what);
+  const SharedMemory::Thread t = thread_of(w, lane);
+  const bool reads = a.kind == AccessKind::read, checks = launch.options.check_races && !a.strong;
+  SharedMemory& shared = owner->shared();
+  SharedMemory::Result r = SharedMemory::Result::ok;
+  if (owner == &w.block()) {
+    if (checks) r = reads ? shared.read(t, address, a.bytes) : shared.write(t, address, a.bytes);
+  } else {
+    launch.cluster_bytes += a.bytes;
+    if (owner->done()) launch.findings.add(Check::cluster, i, who_is + what + ", which has ended");
+    if (w.cluster_known == 0) launch.findings.add(Check::cluster, i, who_is + what + ", which may not have begun");
+    if (checks) r = reads ? shared.read_by_other(t, address, a.bytes) : shared.write_by_other(t, address, a.bytes);
+  }
+  report_shared(w, i, r, lane, a.address[lane]);
+}
+
 }  // namespace
 
 SharedMemory::Thread thread_of(const Warp& w, std::uint32_t lane) noexcept {
-  return {w.index(), lane, w.warp_time, w.serial};
+  return {w.index(), lane, w.warp_time, w.serial, w.rank(), w.cluster_arrived, w.cluster_known};
 }
 
 void report_shared(Warp& w, const Instruction& i, SharedMemory::Result r, std::uint32_t lane, std::uint64_t address) {
@@ -189,21 +222,31 @@ void gather_addresses(Warp& w, const Instruction& i, const Operand& base, std::i
     const std::uint64_t* b = w.lanes<std::uint64_t>(base);
     for (std::uint32_t l = 0; l < 32; ++l) a.address[l] = b[l] + static_cast<std::uint64_t>(offset);
   }
-  if (a.space == Space::shared || a.space == Space::local) {
+  if (a.space == Space::shared || a.space == Space::local || a.space == Space::cluster) {
     for (std::uint64_t& v : a.address) v &= 0xffffffffU;
     return;
   }
   if (a.space != Space::generic) return;
   a.space = space_of(a.address[__builtin_ctz(a.mask)]);
   if (a.space == Space::global) return;
+  std::uint64_t all = 0;
   for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
     std::uint64_t& v = a.address[__builtin_ctz(m)];
     if (space_of(v) != a.space) w.block().launch().abort(Check::unsupported, i, "lanes in different spaces");
     v &= 0xffffffffU;
+    all |= v;
   }
+  if (a.space == Space::shared && all > shared_offset_mask) a.space = Space::cluster;
 }
 
 void check_access(Warp& w, const Instruction& i, const Access& a) {
+  if (a.space == Space::cluster) {
+    for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
+      check_cluster(w, i, a, static_cast<std::uint32_t>(__builtin_ctz(m)));
+    }
+    if (w.block().launch().options.count_accesses && a.counted) count_wavefronts(w, i, a);
+    return;
+  }
   if (!all_inside(w, a)) {
     for (std::uint32_t m = a.mask; m != 0; m &= m - 1) {
       check_bounds(w, i, a, static_cast<std::uint32_t>(__builtin_ctz(m)));
@@ -224,12 +267,19 @@ void check_access(Warp& w, const Instruction& i, const Access& a) {
 }
 
 std::byte* host_pointer(Warp& w, const Access& a, std::uint32_t lane) {
+  if (a.space == Space::cluster) {
+    return owner_of(w, a.address[lane])->shared().data() + (a.address[lane] & shared_offset_mask);
+  }
   if (a.space == Space::shared) return w.block().shared().data() + a.address[lane];
   if (a.space == Space::local) return w.local(lane) + a.address[lane];
   return reinterpret_cast<std::byte*>(a.address[lane]);
 }
 
 void host_pointers(Warp& w, const Access& a, std::byte* (&out)[32]) {
+  if (a.space == Space::cluster) {
+    for (std::uint32_t l = 0; l < 32; ++l) out[l] = (a.mask >> l & 1U) != 0 ? host_pointer(w, a, l) : nullptr;
+    return;
+  }
   std::byte* base = a.space == Space::shared ? w.block().shared().data() : nullptr;
   std::uint64_t step = 0;
   if (a.space == Space::local) {

@@ -49,8 +49,9 @@ struct Counters {
   std::uint64_t shared_requests = 0;
   std::uint64_t shared_wavefronts = 0;
   std::uint64_t shared_ideal = 0;
-  std::uint64_t mma = 0;    ///< warp instructions
-  std::uint64_t flops = 0;  ///< of tensor cores and f32 arithmetic; an fma is two
+  std::uint64_t cluster_bytes = 0;  ///< asked for in shared memory of other blocks
+  std::uint64_t mma = 0;            ///< warp instructions
+  std::uint64_t flops = 0;          ///< of tensor cores and f32 arithmetic; an fma is two
   std::uint64_t atomics = 0;
   std::uint64_t barriers = 0;
   std::vector<ArgumentCounts> arguments{};  ///< by their place in the parameters

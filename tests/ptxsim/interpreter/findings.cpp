@@ -3,8 +3,9 @@
 namespace ptxsim {
 
 const char* name_of(Check check) noexcept {
-  constexpr const char* names[] = {"bounds",    "alignment", "uninitialised", "shared_race", "global_race", "barrier",
-                                   "sync_mask", "deadlock",  "mbarrier",      "grid_order",  "unsupported", "launch"};
+  constexpr const char* names[] = {"bounds",     "alignment",   "uninitialised", "shared_race", "global_race",
+                                   "barrier",    "sync_mask",   "deadlock",      "cluster",     "mbarrier",
+                                   "grid_order", "unsupported", "launch"};
   return names[static_cast<int>(check)];
 }
 

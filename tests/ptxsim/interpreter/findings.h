@@ -20,6 +20,7 @@ enum class Check : std::uint8_t {
   barrier,        ///< divergent or mismatched
   sync_mask,      ///< a .sync mask that does not name the lanes that are there; a lane that is read but absent
   deadlock,
+  cluster,      ///< shared memory of a block that may not have begun, has ended or is none; or it ends too early
   mbarrier,     ///< one that was not made or is misused
   grid_order,   ///< an early launch touches what the one ahead of it may still work on
   unsupported,  ///< an instruction that the interpreter does not know

@@ -4,8 +4,9 @@
 
 namespace ptxsim {
 
-void GlobalTracker::start_launch(bool early) {
+void GlobalTracker::start_launch(bool early, std::uint32_t blocks) {
   ++launch_;
+  blocks_ = blocks != 0 ? blocks : ~0U;
   early_ = early;
   unique_sectors_ = 0;
   known_.clear();
@@ -51,36 +52,40 @@ bool GlobalTracker::touched_before(std::uint64_t sector, bool any) {
   return ((any ? p.touched_before : p.written_before)[n / 32] >> (n % 32) & 1U) != 0;
 }
 
-bool GlobalTracker::ordered(std::uint32_t block, std::uint32_t before) const {
-  const auto it = known_.find(block);
-  if (it == known_.end()) return false;
+bool GlobalTracker::ordered(std::uint32_t me, std::uint32_t before) const {
   // Who has learned something is trusted where it cannot be said from whom.
-  return before == many || before == by_atomic || it->second.contains(before - 1);
+  const bool nobody = before == many || before == by_atomic;
+  if (!nobody && block_of(before) == block_of(me)) return true;
+  const auto it = known_.find(block_of(me));
+  if (it == known_.end()) return false;
+  return nobody || it->second.contains(before - 1);
 }
 
-bool GlobalTracker::apply(Mark& mark, std::uint32_t block, Access access) const {
+/// `me`: as marks have it.
+bool GlobalTracker::apply(Mark& mark, std::uint32_t me, Access access) const {
   bool ok = true;
-  const std::uint32_t me = block + 1;
   if (mark.writer != 0 && mark.writer != me && !(access == Access::atomic && mark.writer == by_atomic)) {
-    ok = ordered(block, mark.writer);
+    ok = ordered(me, mark.writer);
   }
   if (access == Access::read) {
-    if (mark.reader != me) mark.reader = mark.reader == 0 ? me : many;
+    const bool others = mark.reader != 0 && (mark.reader == many || block_of(mark.reader) != block_of(me));
+    mark.reader = others ? many : me;
     return ok;
   }
-  if (access == Access::write && mark.reader != 0 && mark.reader != me) ok = ok && ordered(block, mark.reader);
+  if (access == Access::write && mark.reader != 0 && mark.reader != me) ok = ok && ordered(me, mark.reader);
   mark.writer = access == Access::write ? me : by_atomic;
   return ok;
 }
 
-bool GlobalTracker::access(std::uint32_t block, std::uint64_t sector, std::uint32_t places, Access access) {
+bool GlobalTracker::access(Who who, std::uint64_t sector, std::uint32_t places, Access access) {
+  const std::uint32_t me = who.block + who.arrived * blocks_ + 1;
   Page& p = page(sector / sectors_of_page);
   const std::size_t index = sector % sectors_of_page;
   const std::uint32_t bit = 1U << (index % 32);
   if ((p.split[index / 32] & bit) == 0) {
-    if (places == 0xffff) return apply(p.sectors[index], block, access);
+    if (places == 0xffff) return apply(p.sectors[index], me, access);
     Mark mark = p.sectors[index];
-    const bool ok = apply(mark, block, access);
+    const bool ok = apply(mark, me, access);
     if (mark == p.sectors[index]) return ok;
     if (p.places == nullptr) p.places = std::make_unique<std::array<Mark, sectors_of_page * places_of_sector>>();
     std::fill_n(p.places->begin() + static_cast<std::ptrdiff_t>(index * places_of_sector), places_of_sector,
@@ -90,7 +95,7 @@ bool GlobalTracker::access(std::uint32_t block, std::uint64_t sector, std::uint3
   bool ok = true;
   Mark* marks = p.places->data() + index * places_of_sector;
   for (std::uint32_t rest = places; rest != 0; rest &= rest - 1) {
-    ok = apply(marks[__builtin_ctz(rest)], block, access) && ok;
+    ok = apply(marks[__builtin_ctz(rest)], me, access) && ok;
   }
   return ok;
 }
@@ -104,13 +109,28 @@ bool GlobalTracker::count_sector(std::uint64_t sector) {
   return first;
 }
 
-void GlobalTracker::synchronise(std::uint32_t block, std::uint64_t address, bool fenced) {
+/// What it did so far.
+void GlobalTracker::add(std::unordered_set<std::uint32_t>& to, Who who) const {
+  for (std::uint32_t n = 0; n <= who.arrived; ++n) to.insert(who.block + n * blocks_);
+}
+
+void GlobalTracker::synchronise(Who who, std::uint64_t address, bool fenced) {
   std::unordered_set<std::uint32_t>& released = released_[address];
-  std::unordered_set<std::uint32_t>& known = known_[block];
+  std::unordered_set<std::uint32_t>& known = known_[who.block];
   known.insert(released.begin(), released.end());
   if (!fenced) return;
   released.insert(known.begin(), known.end());
-  released.insert(block);
+  add(released, who);
+}
+
+void GlobalTracker::meet(const std::vector<std::uint32_t>& blocks, std::uint32_t barrier) {
+  std::unordered_set<std::uint32_t> all;
+  for (const std::uint32_t block : blocks) {
+    const std::unordered_set<std::uint32_t>& known = known_[block];
+    all.insert(known.begin(), known.end());
+    add(all, {block, barrier});
+  }
+  for (const std::uint32_t block : blocks) known_[block] = all;
 }
 
 }  // namespace ptxsim

@@ -17,19 +17,25 @@ namespace ptxsim {
 class GlobalTracker {
  public:
   /// `early`: it may begin before the last one is complete, whose marks are asked for.
-  void start_launch(bool early = false);
+  void start_launch(bool early = false, std::uint32_t blocks = 0);
   /// Whether the last launch wrote to the sector, or (`any`) touched it at all.
   bool touched_before(std::uint64_t sector, bool any);
   std::uint64_t unique_sectors() const noexcept { return unique_sectors_; }
 
   enum class Access : std::uint8_t { read, write, atomic };
-  /// Places are bits, the lowest the first. False: a race. `block` counts from 0.
-  bool access(std::uint32_t block, std::uint64_t sector, std::uint32_t places, Access access);
+  /// Who accesses: a block, counted from 0, and how often it (or the warp of it) arrived at barriers of its cluster.
+  struct Who {
+    std::uint32_t block = 0, arrived = 0;
+  };
+  /// Places are bits, the lowest the first. False: a race.
+  bool access(Who who, std::uint64_t sector, std::uint32_t places, Access access);
   /// Whether it is the first time in this launch.
   bool count_sector(std::uint64_t sector);
 
   /// An atomic of `block` on a place: it learns what was released there, and releases what it knows if `fenced`.
-  void synchronise(std::uint32_t block, std::uint64_t address, bool fenced);
+  void synchronise(Who who, std::uint64_t address, bool fenced);
+  /// The blocks of a cluster met at its barrier number `barrier`: all know what each did before.
+  void meet(const std::vector<std::uint32_t>& blocks, std::uint32_t barrier);
 
  private:
   static constexpr std::uint32_t many = ~0U;
@@ -37,7 +43,7 @@ class GlobalTracker {
   static constexpr std::size_t sectors_of_page = 128;
   static constexpr std::size_t places_of_sector = 16;
   struct Mark {
-    std::uint32_t writer = 0;  // block + 1
+    std::uint32_t writer = 0;  // block + arrivals * blocks + 1
     std::uint32_t reader = 0;
     friend bool operator==(const Mark&, const Mark&) = default;
   };
@@ -53,8 +59,10 @@ class GlobalTracker {
   };
   Page& page(std::uint64_t number);
   void keep_marks(Page& page) const;
-  bool apply(Mark& mark, std::uint32_t block, Access access) const;
-  bool ordered(std::uint32_t block, std::uint32_t before) const;
+  bool apply(Mark& mark, std::uint32_t me, Access access) const;
+  bool ordered(std::uint32_t me, std::uint32_t before) const;
+  std::uint32_t block_of(std::uint32_t mark) const noexcept { return (mark - 1) % blocks_; }
+  void add(std::unordered_set<std::uint32_t>& to, Who who) const;
 
   struct Recent {
     std::uint64_t number = ~std::uint64_t{0};
@@ -64,6 +72,7 @@ class GlobalTracker {
   std::array<Recent, 64> recent_{};
   std::uint64_t launch_ = 0;
   bool early_ = false;
+  std::uint32_t blocks_ = ~0U;  // of the launch
   std::uint64_t unique_sectors_ = 0;
   std::unordered_map<std::uint32_t, std::unordered_set<std::uint32_t>> known_;     // by block
   std::unordered_map<std::uint64_t, std::unordered_set<std::uint32_t>> released_;  // by address

@@ -6,17 +6,12 @@
 #include <memory>
 #include <random>
 
-#include "interpreter/block.h"
+#include "interpreter/cluster.h"
 
 namespace ptxsim {
 namespace {
 
-Dim3 position_of(std::uint64_t number, const Dim3& grid) {
-  return {static_cast<std::uint32_t>(number % grid.x), static_cast<std::uint32_t>(number / grid.x % grid.y),
-          static_cast<std::uint32_t>(number / grid.x / grid.y)};
-}
-
-std::vector<std::uint32_t> order_of_blocks(std::uint64_t count, const Options& o) {
+std::vector<std::uint32_t> order_of_clusters(std::uint64_t count, const Options& o) {
   std::vector<std::uint32_t> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<std::uint32_t>(i);
   if (o.order == Order::descending) std::reverse(order.begin(), order.end());
@@ -28,21 +23,22 @@ std::vector<std::uint32_t> order_of_blocks(std::uint64_t count, const Options& o
 }
 
 void run_blocks(LaunchState& state) {
-  const std::vector<std::uint32_t> order = order_of_blocks(state.config.grid.count(), state.options);
-  std::deque<std::unique_ptr<Block>> resident;
+  const std::uint64_t size = state.config.cluster.count();
+  const std::vector<std::uint32_t> order = order_of_clusters(state.config.grid.count() / size, state.options);
+  const std::size_t most = std::max<std::size_t>(1, static_cast<std::size_t>(state.options.resident_blocks) / size);
+  std::deque<std::unique_ptr<Cluster>> resident;
   std::size_t next = 0;
   while (next < order.size() || !resident.empty()) {
     // One at a time, until one of them does not come to its end.
-    while (next < order.size() &&
-           (resident.empty() || resident.size() < static_cast<std::size_t>(state.options.resident_blocks))) {
-      auto block = std::make_unique<Block>(state, position_of(order[next], state.config.grid), order[next]);
+    while (next < order.size() && (resident.empty() || resident.size() < most)) {
+      auto cluster = std::make_unique<Cluster>(state, order[next]);
       ++next;
-      if (!block->run(state.options.patience)) resident.push_back(std::move(block));
+      if (!cluster->run(state.options.patience)) resident.push_back(std::move(cluster));
     }
     if (resident.empty()) continue;
-    std::unique_ptr<Block> block = std::move(resident.front());
+    std::unique_ptr<Cluster> cluster = std::move(resident.front());
     resident.pop_front();
-    if (!block->run(state.options.patience)) resident.push_back(std::move(block));
+    if (!cluster->run(state.options.patience)) resident.push_back(std::move(cluster));
     if (state.instructions > state.options.limit && !resident.empty()) {
       state.abort(Check::deadlock, state.kernel.code.front(),
                   "blocks do not come to an end: " + resident.front()->positions());
@@ -64,6 +60,11 @@ bool check_config(LaunchState& state) {
   }
   if (c.grid.count() == 0 || c.grid.x > 0x7fffffffU || c.grid.y > 65535 || c.grid.z > 65535) {
     return bad("a grid that no GPU takes");
+  }
+  const Dim3& of = c.cluster;
+  if (of.count() == 0 || of.count() > max_cluster) return bad("a cluster of " + std::to_string(of.count()) + " blocks");
+  if (c.grid.x % of.x != 0 || c.grid.y % of.y != 0 || c.grid.z % of.z != 0) {
+    return bad("a grid that is no multiple of its clusters");
   }
   return true;
 }
@@ -114,6 +115,7 @@ Counters count(const LaunchState& state) {
   }
   out.unique_sectors = state.tracker.unique_sectors();
   out.barriers = state.barriers;
+  out.cluster_bytes = state.cluster_bytes;
   out.arguments = state.arguments.counts();
   if (state.options.count_accesses) count_lines(state, out);
   return out;
@@ -134,7 +136,7 @@ LaunchResult launch(const Kernel& kernel, const LaunchConfig& config, std::span<
   state.warp_runs.resize(kernel.code.size());
   state.lane_runs.resize(kernel.code.size());
   state.accesses.resize(kernel.code.size());
-  tracker.start_launch(options.early);
+  tracker.start_launch(options.early, static_cast<std::uint32_t>(config.grid.count()));
   LaunchResult result;
   try {
     if (check_config(state)) {

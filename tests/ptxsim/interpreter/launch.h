@@ -24,7 +24,11 @@ struct LaunchConfig {
   Dim3 grid{};
   Dim3 block{};
   std::uint32_t dynamic_shared = 0;  ///< bytes
+  Dim3 cluster{};                    ///< blocks that run together; divides the grid
 };
+
+/// The portable limit of a cluster.
+constexpr std::uint32_t max_cluster = 8;
 
 /// Which warp and block goes first. All orders are legal, so that all must give the same bits.
 enum class Order : std::uint8_t { ascending, descending, seeded };
@@ -65,6 +69,7 @@ struct LaunchState {
   std::vector<AccessCounts> accesses{};
   std::uint64_t instructions = 0;
   std::uint64_t barriers = 0;
+  std::uint64_t cluster_bytes = 0;
 
   std::size_t index_of(const Instruction& i) const noexcept {
     return static_cast<std::size_t>(&i - kernel.code.data());

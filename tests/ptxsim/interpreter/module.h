@@ -48,10 +48,14 @@ int bytes_of(Type type) noexcept;  ///< 0 for pred and none
 bool is_signed(Type type) noexcept;
 bool is_float(Type type) noexcept;  ///< f32 and f64
 
-enum class Space : std::uint8_t { generic, global, shared, local, param, constant };
+/// `cluster`: shared memory of any block of the cluster.
+enum class Space : std::uint8_t { generic, global, shared, cluster, local, param, constant };
 
 /// What the loop over instructions does itself; all else is `next`.
 enum class Flow : std::uint8_t { next, branch, table, exit, barrier, yield };
+
+/// Modes of a barrier.
+enum BarrierMode : std::int32_t { block_sync, block_arrive, cluster_arrive, cluster_wait };
 
 /// For the counts.
 enum class OpClass : std::uint8_t {
@@ -137,6 +141,20 @@ enum class Special : std::uint8_t {
   smid,
   nsmid,
   dynamic_smem_size,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctarank,
+  cluster_nctarank,
   clock
 };
 
@@ -180,5 +198,9 @@ struct Module {
 constexpr std::uint64_t shared_window = std::uint64_t{0x70} << 56;
 constexpr std::uint64_t local_window = std::uint64_t{0x60} << 56;
 constexpr std::uint64_t window_mask = std::uint64_t{0xff} << 56;
+
+/// Addresses of shared memory of a cluster: from this bit on the block's rank and one; zero is the own block.
+constexpr int rank_bit = 24;
+constexpr std::uint64_t shared_offset_mask = (std::uint64_t{1} << rank_bit) - 1;
 
 }  // namespace ptxsim

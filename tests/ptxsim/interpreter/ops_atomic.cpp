@@ -71,6 +71,7 @@ void atomic(Warp& w, const Instruction& i, std::uint32_t mask) {
   a.kind = AccessKind::atomic;
   const bool was_unfenced = w.unfenced;
   gather_addresses(w, i, i.operands[1], i.offset, a);
+  if (a.space == Space::cluster) launch.abort(Check::unsupported, i, "an atomic on shared memory of a cluster");
   check_access(w, i, a);
   w.unfenced = was_unfenced;
   for_lanes(mask, [&](std::uint32_t l) {
@@ -90,7 +91,9 @@ void atomic(Warp& w, const Instruction& i, std::uint32_t mask) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, &old, sizeof(T));
     w.set_value(i.operands[0], l, bits);
-    if (a.space == Space::global) launch.tracker.synchronise(w.block().number(), a.address[l], !w.unfenced);
+    if (a.space == Space::global) {
+      launch.tracker.synchronise({w.block().number(), w.cluster_arrived}, a.address[l], !w.unfenced);
+    }
   });
 }
 
@@ -138,6 +141,7 @@ bool decode_atomic(const OpText& t, Instruction& i) {
   }
   const bool returns = t.name == "atom";
   if ((!returns && t.name != "red") || t.has("noftz") || t.has("v2") || t.has("v4")) return false;
+  if (t.has("shared::cluster")) return false;
   i.op_class = OpClass::atomic;
   i.space = t.has("global") ? Space::global : t.has("shared") ? Space::shared : Space::generic;
   i.type = t.last;

@@ -43,9 +43,13 @@ bool decode_control(const OpText& t, Instruction& i) {
     return true;
   }
   const bool barrier = (t.name == "bar" || t.name == "barrier") && !t.has("warp");
-  if (!barrier || t.has("red") || t.has("cluster")) return false;
+  if (!barrier || t.has("red")) return false;
   i.flow = Flow::barrier;
-  i.mode = t.has("arrive") ? 1 : 0;
+  if (t.has("cluster")) {
+    i.mode = t.has("arrive") ? cluster_arrive : cluster_wait;
+    return !t.has("relaxed");  // which orders nothing
+  }
+  i.mode = t.has("arrive") ? block_arrive : block_sync;
   t.add_all(i, 0, 4);
   return true;
 }

@@ -140,6 +140,7 @@ Execute handler(Type t, Action a) {
 Space space_named(const OpText& t) {
   if (t.has("global")) return Space::global;
   if (t.has("shared") || t.has("shared::cta")) return Space::shared;
+  if (t.has("shared::cluster")) return Space::cluster;
   if (t.has("local")) return Space::local;
   if (t.has("param") || t.has("param::entry")) return Space::param;
   if (t.has("const")) return Space::constant;
@@ -158,10 +159,10 @@ bool decode_memory(const OpText& t, Instruction& i) {
   if (i.vector * bytes_of(i.type) > 16) return false;
   const bool strong = t.has("volatile") || t.has("relaxed") || t.has("acquire") || t.has("release");
   i.flags = static_cast<std::uint8_t>((store ? is_store : 0) | (strong ? is_strong : 0));
-  i.op_class = i.space == Space::shared  ? OpClass::shared
-               : i.space == Space::local ? OpClass::local
-               : i.space == Space::param ? OpClass::move
-                                         : OpClass::global;
+  i.op_class = i.space == Space::shared || i.space == Space::cluster ? OpClass::shared
+               : i.space == Space::local                             ? OpClass::local
+               : i.space == Space::param                             ? OpClass::move
+                                                                     : OpClass::global;
   const int bytes = std::max(2, bytes_of(i.type));
   if (store) {
     Instruction address = i;

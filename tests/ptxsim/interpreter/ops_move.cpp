@@ -76,6 +76,16 @@ void change_space(Warp& w, const Instruction& i, std::uint32_t mask) {
   });
 }
 
+/// operands: d, address of shared memory, rank. A rank that no block has is reported where the address is used.
+void map_address(Warp& w, const Instruction& i, std::uint32_t mask) {
+  for_lanes(mask, [&](std::uint32_t l) {
+    const std::uint64_t address = w.value(i.operands[1], l),
+                        rank = std::min<std::uint64_t>(w.value(i.operands[2], l), 254);
+    const std::uint64_t window = address & window_mask;
+    w.set_value(i.operands[0], l, window | (address & shared_offset_mask) | (rank + 1) << rank_bit);
+  });
+}
+
 void nothing(Warp&, const Instruction&, std::uint32_t) {}
 
 Execute keep(int bytes) {
@@ -124,7 +134,8 @@ bool decode_move(const OpText& t, Instruction& i) {
   i.op_class = OpClass::move;
   if (t.name == "mov") return decode_mov(t, i);
   if (t.name == "cvta") {
-    i.space = t.has("shared") ? Space::shared : t.has("local") ? Space::local : Space::global;
+    const bool shared = t.has("shared") || t.has("shared::cta") || t.has("shared::cluster");
+    i.space = shared ? Space::shared : t.has("local") ? Space::local : Space::global;
     i.flags = t.has("to") ? 4 : 0;
     i.run = &change_space;
     t.add_all(i, 0, 8);
@@ -132,6 +143,14 @@ bool decode_move(const OpText& t, Instruction& i) {
   }
   if (t.name == "prefetch" || t.name == "prefetchu" || t.name == "discard" || t.name == "applypriority") {
     i.run = &nothing;
+    return true;
+  }
+  if (t.name == "mapa") {
+    const int bytes = bytes_of(t.last);
+    i.run = &map_address;
+    t.add(i, 0, bytes);
+    t.add(i, 1, bytes);
+    t.add(i, 2, 4);
     return true;
   }
   if (t.name == "createpolicy") {

@@ -91,7 +91,8 @@ SharedMemory::Result SharedMemory::each(std::uint32_t address, std::uint32_t byt
 }
 
 SharedMemory::Result SharedMemory::read(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
-  return each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
+  const Result by_others = cluster_read(t, address, bytes);
+  const Result result = each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
     Cell& c = cells_[word];
     if (!c.split && mask == 0xf) return read_cell(c, t, mask);
     // Sub-word reads mark the bytes that they read, so that a write beside them is no race.
@@ -102,10 +103,12 @@ SharedMemory::Result SharedMemory::read(const Thread& t, std::uint32_t address, 
     }
     return result;
   });
+  return std::max(result, by_others);
 }
 
 SharedMemory::Result SharedMemory::write(const Thread& t, std::uint32_t address, std::uint32_t bytes, bool pending) {
-  return each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
+  const Result by_others = cluster_write(t, address, bytes);
+  const Result result = each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
     Cell& c = cells_[word];
     if (!c.split && !other_bytes(c, t, mask)) return write_cell(c, t, mask, pending);
     Result result = Result::ok;
@@ -115,9 +118,11 @@ SharedMemory::Result SharedMemory::write(const Thread& t, std::uint32_t address,
     }
     return result;
   });
+  return std::max(result, by_others);
 }
 
 void SharedMemory::complete(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  cluster_write(t, address, bytes);
   each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
     const auto finish = [&](Cell& c) {
       c.pending = 0;
@@ -136,6 +141,76 @@ void SharedMemory::complete(const Thread& t, std::uint32_t address, std::uint32_
     }
     return Result::ok;
   });
+}
+
+SharedMemory::Result SharedMemory::cluster_read(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  if (cluster_cells_.empty()) return Result::ok;
+  return each(address, bytes, [&](std::uint32_t word, std::uint8_t) {
+    ClusterCell& c = cluster_cells_[word];
+    c.reads[t.rank] = std::max(c.reads[t.rank], static_cast<std::uint16_t>(t.arrived + 1));
+    return c.writer != t.rank && c.write > t.known ? Result::race : Result::ok;
+  });
+}
+
+SharedMemory::Result SharedMemory::cluster_write(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  if (cluster_cells_.empty()) return Result::ok;
+  return each(address, bytes, [&](std::uint32_t word, std::uint8_t) {
+    ClusterCell& c = cluster_cells_[word];
+    bool ordered = c.writer == t.rank || c.write <= t.known;
+    for (std::uint32_t r = 0; r < std::size(c.reads); ++r) ordered = ordered && (r == t.rank || c.reads[r] <= t.known);
+    c = {static_cast<std::uint16_t>(t.arrived + 1), {}, static_cast<std::uint8_t>(t.rank)};
+    return ordered ? Result::ok : Result::race;
+  });
+}
+
+SharedMemory::Result SharedMemory::read_by_other(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  const Result race = cluster_read(t, address, bytes);
+  return std::max(race, each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
+                    const auto look = [](const Cell& c, std::uint8_t of) {
+                      return c.pending != 0 ? Result::race : (c.init & of) != of ? Result::uninitialised : Result::ok;
+                    };
+                    Cell& c = cells_[word];
+                    if (!c.split) return look(c, mask);
+                    Result result = Result::ok;
+                    const Cell* cells = split(word);
+                    for (unsigned b = 0; b < 4; ++b) {
+                      if ((mask >> b & 1U) != 0) result = std::max(result, look(cells[b], 1));
+                    }
+                    return result;
+                  }));
+}
+
+SharedMemory::Result SharedMemory::write_by_other(const Thread& t, std::uint32_t address, std::uint32_t bytes) {
+  const Result race = cluster_write(t, address, bytes);
+  each(address, bytes, [&](std::uint32_t word, std::uint8_t mask) {
+    // Of this block's warps none has written there now; what they did before is in the cluster's cells.
+    const auto mark = [](Cell& c, std::uint8_t of) {
+      c.init |= of;
+      c.written = 0;
+      c.readers = 0;
+    };
+    Cell& c = cells_[word];
+    if (!c.split) {
+      mark(c, mask);
+      return Result::ok;
+    }
+    Cell* cells = split(word);
+    for (unsigned b = 0; b < 4; ++b) {
+      if ((mask >> b & 1U) != 0) mark(cells[b], 1);
+    }
+    return Result::ok;
+  });
+  return race;
+}
+
+bool SharedMemory::used_after(std::uint32_t rank, std::uint32_t known) const {
+  for (const ClusterCell& c : cluster_cells_) {
+    if (c.writer != rank && c.write > known) return true;
+    for (std::uint32_t r = 0; r < std::size(c.reads); ++r) {
+      if (r != rank && c.reads[r] > known) return true;
+    }
+  }
+  return false;
 }
 
 void SharedMemory::barrier(std::uint32_t warps) {

@@ -23,12 +23,24 @@ class SharedMemory {
     std::uint32_t lane = 0;
     std::uint32_t warp_time = 0;  ///< number of warp synchronisations so far
     std::uint32_t serial = 0;     ///< of the instruction: lanes of one instruction do not race
+    std::uint32_t rank = 0;       ///< of the block in its cluster
+    std::uint32_t arrived = 0;    ///< at barriers of the cluster
+    std::uint32_t known = 0;      ///< barriers of the cluster behind which it is ordered
   };
   enum class Result : std::uint8_t { ok, race, uninitialised };
   /// Bounds are the caller's. `write` of an asynchronous copy: `pending` at issue, complete() at the wait.
   Result read(const Thread& t, std::uint32_t address, std::uint32_t bytes);
   Result write(const Thread& t, std::uint32_t address, std::uint32_t bytes, bool pending = false);
   void complete(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+
+  /// Other blocks may come: an access of theirs is ordered behind one of this block, or the other way round, by a
+  /// barrier of the cluster that the one arrives at behind its access and the other has waited for.
+  void join_cluster() { cluster_cells_.resize(cells_.size()); }
+  /// By threads of other blocks.
+  Result read_by_other(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+  Result write_by_other(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+  /// Whether another block than `rank`, whose memory this is, used it behind its arrival at barrier `known`.
+  bool used_after(std::uint32_t rank, std::uint32_t known) const;
 
   /// The warps of the mask passed a barrier together.
   void barrier(std::uint32_t warps);
@@ -67,6 +79,15 @@ class SharedMemory {
   template <class F>
   Result each(std::uint32_t address, std::uint32_t bytes, F f);
 
+  /// Times are arrivals at barriers of the cluster before the access, and one; 0: none.
+  struct ClusterCell {
+    std::uint16_t write = 0;
+    std::uint16_t reads[8] = {};  // by rank
+    std::uint8_t writer = 0;
+  };
+  Result cluster_read(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+  Result cluster_write(const Thread& t, std::uint32_t address, std::uint32_t bytes);
+
   std::uint32_t size_;
   std::uint32_t warps_;  // and one more, who makes copies
   std::uint32_t time_ = 1;
@@ -74,6 +95,7 @@ class SharedMemory {
   std::vector<Cell> cells_;
   std::vector<Cell> byte_cells_;
   std::vector<std::uint32_t> known_;
+  std::vector<ClusterCell> cluster_cells_{};  // by word; empty where there is no cluster
 };
 
 }  // namespace ptxsim

@@ -18,6 +18,7 @@ constexpr std::int32_t nowhere = std::numeric_limits<std::int32_t>::max();
 Warp::Warp(Block& block, std::uint32_t index, std::uint32_t threads)
     : block_(&block),
       index_(index),
+      rank_(block.rank()),
       registers_((block.kernel().register_bytes + 63) / 64),
       predicates_(block.kernel().predicates),
       local_(std::size_t{block.kernel().local_bytes} * 32, std::byte{0xff}) {
@@ -32,7 +33,7 @@ Warp::Warp(Block& block, std::uint32_t index, std::uint32_t threads)
 
 void Warp::set_specials(std::uint32_t threads) {
   const LaunchConfig& c = block_->launch().config;
-  const Dim3 at = block_->position();
+  const Dim3 at = block_->position(), cluster = c.cluster;
   const auto thread = [&](std::uint32_t lane) { return std::min(32 * index_ + lane, threads - 1); };
   const auto value = [&](Special s, std::uint32_t l) -> std::uint32_t {
     switch (s) {
@@ -78,6 +79,34 @@ void Warp::set_specials(std::uint32_t threads) {
         return 1;
       case Special::dynamic_smem_size:
         return c.dynamic_shared;
+      case Special::cluster_ctaid_x:
+        return at.x % cluster.x;
+      case Special::cluster_ctaid_y:
+        return at.y % cluster.y;
+      case Special::cluster_ctaid_z:
+        return at.z % cluster.z;
+      case Special::cluster_nctaid_x:
+        return cluster.x;
+      case Special::cluster_nctaid_y:
+        return cluster.y;
+      case Special::cluster_nctaid_z:
+        return cluster.z;
+      case Special::clusterid_x:
+        return at.x / cluster.x;
+      case Special::clusterid_y:
+        return at.y / cluster.y;
+      case Special::clusterid_z:
+        return at.z / cluster.z;
+      case Special::nclusterid_x:
+        return c.grid.x / cluster.x;
+      case Special::nclusterid_y:
+        return c.grid.y / cluster.y;
+      case Special::nclusterid_z:
+        return c.grid.z / cluster.z;
+      case Special::cluster_ctarank:
+        return block_->rank();
+      case Special::cluster_nctarank:
+        return static_cast<std::uint32_t>(cluster.count());
       case Special::smid:
       case Special::clock:
         break;
@@ -191,7 +220,7 @@ std::uint64_t Warp::run(std::uint64_t budget) {
         }
         if (block_->arrive(*this, i)) {
           place(active_, pc);
-          state_ = State::barrier;
+          state_ = i.mode == cluster_wait ? State::cluster : State::barrier;
           return ran;
         }
       } else if (i.flow == Flow::yield) {

@@ -25,7 +25,8 @@ struct PendingCopy {
 
 class Warp {
  public:
-  enum class State : std::uint8_t { ready, barrier, done };
+  /// `cluster`: at a barrier of the cluster.
+  enum class State : std::uint8_t { ready, barrier, cluster, done };
 
   Warp(Block& block, std::uint32_t index, std::uint32_t threads);
   Warp(const Warp&) = delete;
@@ -49,6 +50,7 @@ class Warp {
 
   Block& block() noexcept { return *block_; }
   std::uint32_t index() const noexcept { return index_; }
+  std::uint32_t rank() const noexcept { return rank_; }  ///< of the block in its cluster
   std::uint32_t alive() const noexcept { return alive_; }
   std::uint32_t active() const noexcept { return active_; }  ///< lanes at this instruction, before its guard
   State state() const noexcept { return state_; }
@@ -62,7 +64,10 @@ class Warp {
   std::uint32_t warp_time = 0;   ///< synchronisations of the warp so far
   std::uint32_t serial = 0;      ///< instructions so far
   bool waited_for_grid = false;  ///< it, or one whose barrier it passed, waited for the launch ahead of this one
-  bool unfenced = false;         ///< it, or one whose barrier it passed, wrote to global memory after its last fence
+  /// At barriers of the cluster: how often it arrived and waited; how many of them it, or one whose barrier it passed,
+  /// knows to be over.
+  std::uint32_t cluster_arrived = 0, cluster_waited = 0, cluster_known = 0;
+  bool unfenced = false;  ///< it, or one whose barrier it passed, wrote to global memory after its last fence
 
  private:
   struct alignas(64) Line {
@@ -74,6 +79,7 @@ class Warp {
 
   Block* block_;
   std::uint32_t index_;
+  std::uint32_t rank_;
   std::uint32_t alive_ = 0;
   std::uint32_t active_ = 0;
   State state_ = State::ready;

@@ -27,7 +27,36 @@ __global__ void twice(float* y, int n, bool waits) {
   if (i < n) y[i] = 2 * y[i];
 }
 
+/// Blocks of a cluster of two give each other what they have.
+__global__ void exchange(float* y) {
+#if __CUDA_ARCH__ >= 900
+  __shared__ float s[32];
+  s[threadIdx.x] = y[32 * blockIdx.x + threadIdx.x];
+  asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+  unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(s + threadIdx.x));
+  asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(1 - blockIdx.x % 2));
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(y[32 * blockIdx.x + threadIdx.x]) : "r"(at) : "memory");
+  asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+#else
+  y[32 * blockIdx.x + threadIdx.x] = -1;
+#endif
+}
+
 }  // namespace
+
+cudaError_t launch_exchange(float* y, int blocks, int cluster, cudaStream_t stream) {
+  cudaLaunchAttribute of{};
+  of.id = cudaLaunchAttributeClusterDimension;
+  of.val.clusterDim.x = static_cast<unsigned>(cluster);
+  of.val.clusterDim.y = of.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(32);
+  config.stream = stream;
+  config.attrs = &of;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, exchange, y);
+}
 
 cudaError_t launch_twice_early(float* y, int n, bool waits, cudaStream_t stream) {
   cudaLaunchAttribute early{};

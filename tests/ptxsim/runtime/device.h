@@ -23,6 +23,9 @@ struct Chip {
   std::size_t memory = std::size_t{16} << 30;
 };
 
+/// With clusters. PTX of compute_90 is taken where a fat binary has it.
+constexpr Chip h200_chip{"simulated sm_90", 9, 0, 132, 2048, 65536, 228 * 1024, 227 * 1024};
+
 /// One kernel launch that ran.
 struct LaunchRecord {
   std::string kernel{};

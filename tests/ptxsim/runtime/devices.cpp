@@ -60,6 +60,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int ind
     case cudaDevAttrMaxThreadsPerMultiProcessor:
       *value = c.threads_per_multiprocessor;
       break;
+    case cudaDevAttrClusterLaunch:
+      *value = c.major >= 9 ? 1 : 0;
+      break;
     case cudaDevAttrWarpSize:
       *value = 32;
       break;

@@ -31,10 +31,11 @@ struct ImageHeader {
   std::uint16_t minor, major;
   std::uint32_t architecture;
 };
-constexpr std::uint32_t simulated_architecture = 80;
+/// Of all chips, and of those with clusters.
+constexpr std::uint32_t simulated_architecture = 80, newer_architecture = 90;
 
-/// The PTX of the simulated architecture, which was not compressed (nvcc --no-compress, code=compute_80).
-std::string_view ptx_of(const FatBinary& f) {
+/// The PTX of an architecture, which was not compressed (nvcc --no-compress, code=compute_80); empty: there is none.
+std::string_view ptx_of(const FatBinary& f, std::uint32_t architecture) {
   std::uint64_t size = 0;
   std::memcpy(&size, f.data + 8, 8);
   std::string_view images(f.data + 16, size);
@@ -44,11 +45,22 @@ std::string_view ptx_of(const FatBinary& f) {
     if (h.header_size < sizeof h || h.header_size > images.size() || h.size > images.size() - h.header_size) return {};
     const std::string_view image = images.substr(h.header_size, h.size);
     const std::size_t start = image.find(".version");
-    if (h.kind == 1 && h.architecture == simulated_architecture && start != std::string_view::npos)
+    if (h.kind == 1 && h.architecture == architecture && start != std::string_view::npos)
       return image.substr(start, image.find('\0', start) - start);
     images.remove_prefix(h.header_size + h.size);
   }
   return {};
+}
+
+Module parse(std::string_view ptx) {
+  Module module;
+  try {
+    module = parse_module(ptx);
+  } catch (const ParseError& e) {
+    state().device.findings.push_back({Check::unsupported, "", "", std::string("PTX: ") + e.what()});
+  }
+  for (const auto& [name, variable] : module.variables) state().memory.add(variable.bytes.get(), variable.size);
+  return module;
 }
 
 struct PendingLaunch {
@@ -63,20 +75,23 @@ PendingLaunch& pending() {
 
 }  // namespace
 
+const Kernel& ptxsim::runtime::Function::on(const Chip& chip) const {
+  if (chip.major < 9 || newer == nullptr || newer->ptx.empty()) return *kernel;
+  if (newer->module == nullptr) newer->module = std::make_unique<Module>(parse(newer->ptx));
+  const auto it = newer->module->kernels.find(kernel->name);
+  return it == newer->module->kernels.end() ? *kernel : it->second;
+}
+
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* fat) {
-  auto module = std::make_unique<Module>();
-  const std::string_view ptx = ptx_of(*static_cast<FatBinary*>(fat));
-  try {
-    *module = parse_module(ptx);
-  } catch (const ParseError& e) {
-    state().device.findings.push_back({Check::unsupported, "", "", std::string("PTX: ") + e.what()});
-  }
+  auto binary = std::make_unique<LoadedBinary>();
+  const std::string_view ptx = ptx_of(*static_cast<FatBinary*>(fat), simulated_architecture);
+  binary->module = parse(ptx);
+  binary->newer.ptx = ptx_of(*static_cast<FatBinary*>(fat), newer_architecture);
   if (ptx.empty()) state().device.findings.push_back({Check::unsupported, "", "", "a fat binary without plain PTX"});
-  for (const auto& [name, variable] : module->variables) state().memory.add(variable.bytes.get(), variable.size);
-  state().modules.push_back(std::move(module));
-  return reinterpret_cast<void**>(state().modules.back().get());
+  state().binaries.push_back(std::move(binary));
+  return reinterpret_cast<void**>(state().binaries.back().get());
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
@@ -84,9 +99,11 @@ char __cudaInitModule(void**) { return 1; }
 
 void __cudaRegisterFunction(void** module, const char* stub, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
-  const auto& kernels = reinterpret_cast<Module*>(module)->kernels;
-  const auto it = kernels.find(std::string_view(name));
-  if (it != kernels.end()) state().functions[stub].kernel = &it->second;
+  auto* binary = reinterpret_cast<LoadedBinary*>(module);
+  const auto it = binary->module.kernels.find(std::string_view(name));
+  if (it == binary->module.kernels.end()) return;
+  state().functions[stub].kernel = &it->second;
+  state().functions[stub].newer = &binary->newer;
 }
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "interpreter/device_memory.h"
@@ -16,10 +17,26 @@
 
 namespace ptxsim::runtime {
 
+/// What a fat binary has for chips of compute capability 9.0 on, beside the PTX of all: parsed when it is asked for.
+struct NewerModule {
+  std::string_view ptx{};
+  std::unique_ptr<Module> module{};
+};
+
 /// A kernel as the host knows it: by the address of its stub.
 struct Function {
-  const Kernel* kernel = nullptr;
+  const Kernel* kernel = nullptr;  ///< of all chips
+  NewerModule* newer = nullptr;    ///< or null
   int max_dynamic_shared = 48 * 1024;
+
+  /// For this chip.
+  const Kernel& on(const Chip& chip) const;
+};
+
+/// A fat binary.
+struct LoadedBinary {
+  Module module{};
+  NewerModule newer{};
 };
 
 /// Work in order. Capturing, it is kept instead of done.
@@ -36,7 +53,7 @@ struct State {
   SimulatedDevice device{};
   DeviceMemory memory{};
   GlobalTracker tracker{};
-  std::vector<std::unique_ptr<Module>> modules{};
+  std::vector<std::unique_ptr<LoadedBinary>> binaries{};
   std::map<const void*, Function> functions{};
   std::map<void*, std::size_t> host_memory{};
   cudaError_t last = cudaSuccess;
