@@ -24,6 +24,7 @@ constexpr const char* usage =
     "  --rows A,B    of products               --samples N     of each time            --out FILE\n"
     "  --ceilings FILE   what `ceilings` wrote: shares of it are given\n"
     "  --counts      (simulator) what each launch did\n"
+    "  --clusters    (simulator) on a GPU with clusters\n"
     "  --fail-product N  (simulator) what cuBLAS makes of all products but the first N\n";
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
@@ -50,6 +51,7 @@ struct Arguments {
   std::string command{};
   std::string out{};
   bool counts = false;
+  bool clusters = false;
   int fail_product = -1;
   Options options{};
 };
@@ -72,6 +74,8 @@ Arguments read(int argc, char** argv) {
       a.options.tiny = true;
     } else if (name == "--slow") {
       a.options.slow = true;
+    } else if (name == "--clusters") {
+      a.clusters = true;
     } else if (name == "--counts") {
       a.counts = true;
     } else if (i + 1 == argc) {
@@ -149,6 +153,7 @@ std::vector<std::string> cublas() {
 bool run(const Arguments& a, Json& json) {
 #ifdef GPU_CHECK_SIMULATED
   ptxsim::simulated_device().record_launches = a.counts;
+  if (a.clusters) ptxsim::simulated_device().chip = ptxsim::h200_chip;
   fail_products(a);
 #endif
   const auto device = llminfer::cuda::make_cuda_backend(0, cublas());

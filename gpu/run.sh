@@ -65,6 +65,8 @@ counters() {
   metrics=$(python3 -c "import sys; sys.path.insert(0, '$root/gpu'); import report; print(','.join(report.METRICS.values()))")
   timeout "$(left)" ncu --csv --page raw --print-units base --clock-control none --metrics "$metrics" "$program" \
     "${what[@]}" --out /dev/null >"$out/ncu.csv" || { say 'ncu failed'; return; }
+  # Launches in clusters are others than without.
+  grep -Eq '"isa": "sm_(9|10|11)[0-9]"' "$out/A-info.json" && what+=(--clusters)
   "$build/gpu/gpu_check_simulated" "${what[@]}" --counts --out "$out/counts.json"
   python3 "$root/gpu/report.py" counters "$out/ncu.csv" "$out/counts.json" >"$out/A-counters.json" ||
     rm -f "$out/A-counters.json"

@@ -76,6 +76,7 @@ class Product {
     params_.chunks = static_cast<std::int32_t>(layout_.chunks);
     params_.in_blocks = fragments_.blocks;
     params_.type = s.type;
+    params_.most_of_cluster = engine->most_of_cluster();
   }
   int copies() const { return copies_; }
   std::int64_t weight_bytes() const { return layout_.bytes; }

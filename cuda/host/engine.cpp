@@ -4,6 +4,7 @@
 
 #include "core/fail.h"
 #include "host/errors.h"
+#include "kernels/matmul_quant.h"
 
 namespace llminfer::cuda {
 
@@ -23,6 +24,10 @@ Engine::Engine(int index, std::vector<std::string> cublas) : gemm(std::move(cubl
   isa_ = fmt::format("sm_{}{}", properties.major, properties.minor);
   total_memory_ = properties.totalGlobalMem;
   multiprocessors_ = properties.multiProcessorCount;
+  int clusters = 0;
+  check(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, index), "cudaDeviceGetAttribute");
+  // Of GPUs of 12.x it is said that not all take clusters of several blocks, and none was there to try.
+  if (clusters != 0 && properties.major >= 9 && properties.major < 12) most_of_cluster_ = most_of_any_cluster;
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
 

@@ -32,6 +32,8 @@ class Engine {
   const std::string& isa() const noexcept { return isa_; }
   std::uint64_t total_memory() const noexcept { return total_memory_; }
   int multiprocessors() const noexcept { return multiprocessors_; }
+  /// Blocks that may be launched as a cluster; 1: the GPU has none.
+  int most_of_cluster() const noexcept { return most_of_cluster_; }
 
   /// Held by who puts work on the stream or waits for it: while a step is recorded, whatever another thread puts there
   /// would become part of the recording instead of being done.
@@ -47,6 +49,7 @@ class Engine {
   std::string isa_;
   std::uint64_t total_memory_ = 0;
   int multiprocessors_ = 0;
+  int most_of_cluster_ = 1;
 };
 
 /// Memory of the GPU or pinned memory of the host, owned and counted. Move-only.

@@ -34,6 +34,7 @@ MatMulQuantParams Executor::product_with(const FragmentsParams& f, const backend
   p.chunks = static_cast<std::int32_t>(fragment_layout(w.type, w.rows, w.columns).chunks);
   p.in_blocks = f.blocks;
   p.type = w.type;
+  p.most_of_cluster = program_.engine().most_of_cluster();
   return p;
 }
 

@@ -115,11 +115,31 @@ struct BatchSums {
     const float* even = mine - warp % 2 * count * 32;
     return even[0] + even[count * 32];
   }
+  /// Where one of the two leaves what get() gives.
+  __device__ float* of_pair(int i, int ahead = 0) const {
+    return room + ((warp + ahead - (Shared == Pair::columns ? warp % 2 : 0)) * count + i) * 32 + lane;
+  }
   /// Calls f(i) for the sums that this warp is to store: of a pair that shares columns each has half of them.
   template <class F>
   __device__ void each(F f) const {
 #pragma unroll 4
     for (int i = Shared == Pair::columns ? warp % 2 : 0; i < count; i += Shared == Pair::columns ? 2 : 1) f(i);
+  }
+  /// Four at a time, as f(number): number(n) is that of the n-th of them.
+  template <class F>
+  __device__ void each_four(F f) const {
+    constexpr int step = Shared == Pair::columns ? 2 : 1;
+#pragma unroll 1
+    for (int i = Shared == Pair::columns ? warp % 2 : 0; i < count; i += 4 * step) {
+      f([i](int n) { return i + n * step; });
+    }
+  }
+  /// Of `parts` parts of them this one.
+  template <class F>
+  __device__ void each_of(int part, int parts, F f) const {
+    constexpr int step = Shared == Pair::columns ? 2 : 1;
+#pragma unroll 1
+    for (int i = step * part + (Shared == Pair::columns ? warp % 2 : 0); i < count; i += step * parts) f(i);
   }
   /// `first_row`, `first_column`: of the activations and the warp's rows of weights. `sum(ahead)`: of this warp's
   /// weights, or of those that make the second target.
@@ -216,6 +236,17 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
         sums.store(p, target.weight, first_row, first_column, i, [&](int ahead) { return sums.get(i, ahead); });
       });
     }
+  } else if (shares_in_cluster()) {
+    if (has_sums && Shared == Pair::columns) sums.each([&](int i) { *sums.of_pair(i) = sums.get(i); });
+    cluster_barrier();
+    if (stores) {
+      sums.each_of(static_cast<int>(cluster_rank()), static_cast<int>(cluster_blocks()), [&](int i) {
+        sums.store(p, target.weight, first_row, first_column, i,
+                   [&](int ahead) { return sum_of_blocks(sums.of_pair(i, ahead)); });
+      });
+    }
+    cluster_barrier();  // no block ends or uses its memory anew before the others have read it
+    if (cluster_rank() != 0) return;
   } else {
     constexpr int floats = 8 * 32 * 16 * batch_tiles;
     constexpr int pair = Shared == Pair::columns ? 2 : 1;
@@ -225,15 +256,22 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
     if (!is_last_block(p)) return;
     const float* all = partials_of(p, 0, floats) + mine;
     if (stores) {
-      sums.each([&](int i) {
-        sums.store(p, target.weight, first_row, first_column, i, [&](int ahead) {
-          float v = 0;
-          const float* at = all + (ahead / pair * sums.count + i) * 32;
-          for (unsigned z = 0; z < gridDim.z; ++z) {  // own ones are still here
-            v += z == blockIdx.z ? sums.get(i, ahead) : __ldcg(at + z * floats);
-          }
-          return v;
-        });
+      sums.each_four([&](const auto& number) {  // of four sums
+        float v[2][4];
+        const auto add = [&](int ahead, float(&sum)[4]) {
+          float own[4];  // are still here
+#pragma unroll
+          for (int n = 0; n < 4; ++n) own[n] = sums.get(number(n), ahead);
+          add_left(
+              all, floats, own, [&](int n) { return (ahead / pair * sums.count + number(n)) * 32; }, sum);
+        };
+        add(0, v[0]);
+        if (p.end.gated) add(gated_ahead, v[1]);
+#pragma unroll
+        for (int n = 0; n < 4; ++n) {
+          sums.store(p, target.weight, first_row, first_column, number(n),
+                     [&](int ahead) { return ahead == 0 ? v[0][n] : v[1][n]; });
+        }
       });
     }
   }
@@ -244,15 +282,15 @@ template <class Format>
 cudaError_t launch_batch(const MatMulQuantParams& p, cudaStream_t stream) {
   constexpr Pair shared_by_pair = Format::Levels::bytes < 2048 ? Pair::weights : Pair::columns;
   const unsigned blocks = row_blocks_of(p, batch_rows<shared_by_pair>), tiles = blocks_for(p.rows, 8 * batch_tiles);
-  const unsigned splits = splits_of(p, blocks * tiles, (p.chunks + 3) / 4);
+  const Sharing sharing = sharing_of(p, blocks * tiles, batch_rows<shared_by_pair>, (p.chunks + 3) / 4);
   constexpr int shared = batch_shared<Format>();
   if constexpr (shared > 48 * 1024) {
     const cudaError_t e = cudaFuncSetAttribute(matmul_batch_kernel<Format, shared_by_pair>,
                                                cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess) return e;
   }
-  matmul_batch_kernel<Format, shared_by_pair><<<dim3(blocks, tiles, splits), batch_threads, shared, stream>>>(p);
-  return cudaGetLastError();
+  return launch_sharing(matmul_batch_kernel<Format, shared_by_pair>, sharing, dim3(blocks, tiles), batch_threads,
+                        shared, stream, p);
 }
 
 }  // namespace llminfer::cuda

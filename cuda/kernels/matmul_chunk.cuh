@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/arrival.cuh"
+#include "kernels/cluster.cuh"
 #include "kernels/elementwise.cuh"
 #include "kernels/fragments.cuh"
 #include "kernels/matmul_quant.h"
@@ -379,6 +380,34 @@ __device__ inline void store_gated(const MatMulQuantParams& p, const ResultRow& 
 /// is.
 __device__ inline bool is_last_block(const MatMulQuantParams& p) {
   return arrives_last(p.counters + blockIdx.y * gridDim.x + blockIdx.x, gridDim.z);
+}
+
+/// What blocks that share columns have left at `all`, `floats` apart, added in their order: what this block has itself
+/// is `own`. `Count` sums beside each other, of which number n is at `at(n)`, so that as many loads as there can be are
+/// under way.
+template <int Count, class At>
+__device__ void add_left(const float* all, int floats, const float (&own)[Count], At at, float (&sum)[Count]) {
+#pragma unroll
+  for (int n = 0; n < Count; ++n) sum[n] = 0;
+#pragma unroll 1
+  for (unsigned z = 0; z < gridDim.z; z += 4) {
+    float v[4][Count];
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) {
+      const bool there = z + k < gridDim.z && z + k != blockIdx.z;
+      const float* from = all + static_cast<std::int64_t>(z + k) * floats;
+#pragma unroll
+      for (int n = 0; n < Count; ++n) {
+        v[k][n] = z + k == blockIdx.z ? own[n] : 0.0F;
+        if (there) v[k][n] = __ldcg(from + at(n));
+      }
+    }
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) {
+#pragma unroll
+      for (int n = 0; n < Count; ++n) sum[n] += v[k][n];  // zeros where there is no block change nothing
+    }
+  }
 }
 
 /// After all results of the block are stored: the last block of these rows of activations makes the norm, the sum and

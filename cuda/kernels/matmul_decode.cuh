@@ -45,7 +45,7 @@ struct RowTile {
   }
 };
 
-/// Whether the block has stored results.
+/// Whether the block has stored results, or in a cluster whether it is the first of those that have.
 template <class Format, int Groups, int Warps, bool Experts>
 __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& target, const Sums<1> (&sum)[Groups],
                              DecodeRoom<Groups, Warps>& room, const RowTile<Experts>& tile) {
@@ -64,10 +64,11 @@ __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& targ
   __syncthreads();
   constexpr int width = 64 * Groups;
   const bool gated = p.end.gated;
-  const auto each = [&](int columns_log, auto&& use) {
+  // Of `parts` parts of the results this one.
+  const auto each_of = [&](int part, int parts, int columns_log, auto&& use) {
     const int count = rows << columns_log;
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += 32 * Warps) {
+    for (int i = static_cast<int>(threadIdx.x) + 32 * Warps * part; i < count; i += 32 * Warps * parts) {
       use(i >> columns_log, i & ((1 << columns_log) - 1));
     }
   };
@@ -79,14 +80,14 @@ __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& targ
     return v;
   };
   /// `sum(row, at)`: of the row of weights `at` of the block.
-  const auto store_all = [&](auto&& sum) {
+  const auto store = [&](int part, int parts, auto&& sum) {
     if (!gated) {
-      each(width_log, [&](int row, int at) {
+      each_of(part, parts, width_log, [&](int row, int at) {
         const int j = target.block * width + at;
         if (j < target.weight.columns_out) store_result(p, target.weight, tile.result(p, row), j, sum(row, at));
       });
     } else {
-      each(width_log - 1, [&](int row, int at) {
+      each_of(part, parts, width_log - 1, [&](int row, int at) {
         const int j = target.block * (width / 2) + at;
         if (j < target.weight.columns_out) {
           store_gated(p, tile.result(p, row), j, sum(row, at), sum(row, at + width / 2));
@@ -95,21 +96,28 @@ __device__ bool decode_store(const MatMulQuantParams& p, const BlockTarget& targ
     }
   };
   if (gridDim.z == 1) {
-    store_all(all_warps);
+    store(0, 1, all_warps);
     return true;
   }
+  if (shares_in_cluster()) {
+    // Who adds the warps' sums is the only one that reads them.
+    each_of(0, 1, width_log, [&](int row, int at) { room[0][row][at] = all_warps(row, at); });
+    cluster_barrier();
+    store(static_cast<int>(cluster_rank()), static_cast<int>(cluster_blocks()),
+          [&](int row, int at) { return sum_of_blocks(&room[0][row][at]); });
+    cluster_barrier();  // no block ends or uses its memory anew before the others have read it
+    return cluster_rank() == 0;
+  }
   float* mine = partials_of(p, blockIdx.z, 8 * width);
-  each(width_log, [&](int row, int at) { __stcg(mine + row * width + at, all_warps(row, at)); });
+  each_of(0, 1, width_log, [&](int row, int at) { __stcg(mine + row * width + at, all_warps(row, at)); });
   if (!is_last_block(p)) return false;
   const float* all = partials_of(p, 0, 8 * width);
-  const unsigned own = blockIdx.z;  // is still here
-  store_all([&](int row, int at) {
-    float v = 0;
-#pragma unroll 4
-    for (unsigned z = 0; z < gridDim.z; ++z) {
-      v += z == own ? all_warps(row, at) : __ldcg(all + z * 8 * width + row * width + at);
-    }
-    return v;
+  store(0, 1, [&](int row, int at) {
+    const float own[1] = {all_warps(row, at)};  // is still here
+    float sum[1];
+    add_left(
+        all + row * width + at, 8 * width, own, [](int) { return 0; }, sum);
+    return sum[0];
   });
   return true;
 }
@@ -300,20 +308,22 @@ __global__ void __launch_bounds__(32 * Warps, expert_blocks<Format>(Groups))
 }
 
 template <class Format, int Groups, bool Experts = false>
-void launch_decode_of(const MatMulQuantParams& p, cudaStream_t stream) {
+cudaError_t launch_decode_of(const MatMulQuantParams& p, cudaStream_t stream) {
   constexpr int warps = Format::narrow || Groups == 4 ? 4 : 8;
   const unsigned blocks = row_blocks_of(p, 64 * Groups), tiles = blocks_for(p.rows, 8);
-  const unsigned splits = splits_of(p, blocks * tiles, p.chunks / warps, Format::blocks(Groups));
-  const dim3 grid(blocks, tiles, splits);
+  const Sharing sharing =
+      sharing_of(p, blocks * tiles, Experts ? 0 : 64 * Groups, p.chunks / warps, Format::blocks(Groups));
+  void (*kernel)(MatMulQuantParams) = nullptr;
   if constexpr (Experts) {
-    matmul_experts_kernel<Format, Groups, warps><<<grid, 32 * warps, 0, stream>>>(p);
+    kernel = matmul_experts_kernel<Format, Groups, warps>;
   } else {
-    matmul_decode_kernel<Format, Groups, warps><<<grid, 32 * warps, 0, stream>>>(p);
+    kernel = matmul_decode_kernel<Format, Groups, warps>;
   }
+  return launch_sharing(kernel, sharing, dim3(blocks, tiles), 32 * warps, 0, stream, p);
 }
 
 template <class Format>
-void launch_decode(const MatMulQuantParams& p, cudaStream_t stream) {
+cudaError_t launch_decode(const MatMulQuantParams& p, cudaStream_t stream) {
   constexpr int few = Format::wide ? 2 : 1;
   // With more rows activations are what is read most: more rows of weights share them.
   constexpr int many = Format::Levels::bytes == 1024 ? 4 : 2;
@@ -321,10 +331,9 @@ void launch_decode(const MatMulQuantParams& p, cudaStream_t stream) {
   if (p.tiles != nullptr) return launch_decode_of<Format, 2, true>(p, stream);
   if (p.rows <= 4) {
     if (p.end.gated) return launch_decode_of<Format, 2>(p, stream);  // one of each target
-    launch_decode_of<Format, few>(p, stream);
-  } else {
-    launch_decode_of<Format, many>(p, stream);
+    return launch_decode_of<Format, few>(p, stream);
   }
+  return launch_decode_of<Format, many>(p, stream);
 }
 
 }  // namespace llminfer::cuda

@@ -11,8 +11,7 @@ template <class Format>
 cudaError_t launch_matmul(const MatMulQuantParams& p, cudaStream_t stream) {
   if (p.tiles == nullptr ? p.rows > 16 : p.runs != nullptr) return launch_prompt<Format>(p, stream);
   if (p.tiles == nullptr && p.rows > 8) return launch_batch<Format>(p, stream);
-  launch_decode<Format>(p, stream);
-  return cudaGetLastError();
+  return launch_decode<Format>(p, stream);
 }
 
 }  // namespace llminfer::cuda

@@ -30,15 +30,16 @@ __global__ void __launch_bounds__(32 * Warps, Warps == 4 ? blocks_of_four : 1)
 
 struct Mixed {
   WeightType first, second;
-  void (*launch)(const MatMulQuantParams&, const MatMulQuantParams&, cudaStream_t);
+  cudaError_t (*launch)(const MatMulQuantParams&, const MatMulQuantParams&, cudaStream_t);
 };
 
 template <class First, class Second>
-void launch_pair(const MatMulQuantParams& first, const MatMulQuantParams& second, cudaStream_t stream) {
+cudaError_t launch_pair(const MatMulQuantParams& first, const MatMulQuantParams& second, cudaStream_t stream) {
   constexpr int warps = First::narrow || Second::narrow ? 4 : 8;
   const unsigned of_first = row_blocks_of(first, 64 * groups), blocks = of_first + row_blocks_of(second, 64 * groups);
-  const dim3 grid(blocks, 1, splits_of(first, blocks, first.chunks / warps));
-  matmul_mixed_kernel<First, Second, warps><<<grid, 32 * warps, 0, stream>>>(first, second, of_first);
+  const Sharing sharing = sharing_of(first, blocks, 64 * groups, first.chunks / warps);
+  return launch_sharing(matmul_mixed_kernel<First, Second, warps>, sharing, dim3(blocks), 32 * warps, 0, stream, first,
+                        second, of_first);
 }
 
 /// What files have: queries and keys, then values; or queries, then keys and values. With rows that are no multiple of
@@ -72,8 +73,7 @@ cudaError_t launch_mixed(const MatMulQuantParams& first, const MatMulQuantParams
   const bool fits = first.rows <= 8 && second.rows == first.rows && first.chunks == second.chunks &&
                     first.in_blocks >= 2 * first.chunks && first.tiles == nullptr;
   if (m == nullptr || !fits) return cudaErrorInvalidValue;
-  m->launch(first, second, stream);
-  return cudaGetLastError();
+  return m->launch(first, second, stream);
 }
 
 }  // namespace llminfer::cuda

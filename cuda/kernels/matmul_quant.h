@@ -23,6 +23,9 @@ struct MatMulTarget {
 
 constexpr int matmul_max_targets = 3;
 
+/// Blocks of a cluster: what every GPU takes that has clusters.
+constexpr int most_of_any_cluster = 8;
+
 /// Blocks that share rows of weights are at most this many in all.
 constexpr int matmul_counters = 256;
 /// What they leave of their sums for products of up to `rows` rows.
@@ -74,6 +77,7 @@ struct MatMulQuantParams {
   std::int32_t chunks = 0;     ///< of 64 columns of a weight
   std::int32_t in_blocks = 0;  ///< FragmentsParams::blocks, at least two for each chunk
   WeightType type = WeightType::q4_0;
+  std::int32_t most_of_cluster = 1;  ///< blocks that the GPU takes as a cluster; 1: it has none
 };
 
 cudaError_t launch(const MatMulQuantParams& params, cudaStream_t stream);
@@ -86,23 +90,45 @@ inline unsigned row_blocks_of(const MatMulQuantParams& p, int rows) {
   return blocks;
 }
 
-/// Among how many blocks to share the columns of the same rows of weights: as many as make `each` blocks for each of
-/// 128 multiprocessors, but with less than `most` of them could have work for all its warps; and from 64 blocks on only
-/// as many as leave sums, written and read, of a fifth of the weights' bytes: that is traffic of the second cache,
-/// whose rate is not much more than that of memory. Does not depend on the GPU, so that results do not, nor on whether
-/// rows fill a step of recorded launches up to the next power of two.
-inline unsigned splits_of(const MatMulQuantParams& p, unsigned blocks, int most, unsigned each = 1) {
+/// Blocks in all that sharing columns is to make: `each` for each of 128 multiprocessors, but no more than have
+/// counters.
+inline unsigned blocks_wanted(unsigned each) { return each > 1 ? matmul_counters : matmul_counters / 2; }
+
+/// Whether a product of `rows` rows of activations asks for at most 1.5 times the bytes of its weights (with one
+/// row 1.3 times) where `splits` blocks of `block_rows` rows of weights share columns by way of memory. Bytes are those
+/// of one row of weights: activations with the sums of their blocks, weights, results, and what splits leave and read.
+inline bool requests_hold(const MatMulQuantParams& p, std::int64_t rows, int block_rows, std::int64_t splits) {
+  const WeightTypeInfo& type = describe(p.type);
+  const std::int64_t columns = 64 * std::int64_t{p.chunks}, weights = columns * type.block_bytes / type.block_size;
+  const bool floats = p.type == WeightType::f16 || p.type == WeightType::bf16;
+  const std::int64_t activations = rows * columns * (floats ? 33 : 17) / 8 / block_rows;
+  // Blocks of 256: six-bit scales as bytes, and d anew for each 64 columns.
+  const std::int64_t again = type.block_size == 256 ? columns / 256 * 12 : 0;
+  const std::int64_t sums = splits > 1 ? 4 * rows * (2 * splits - 1) : 0;
+  const std::int64_t results = 4 * rows + 24;  // with their scales and biases
+  return 10 * (activations + again + results + sums) <= (rows == 1 ? 3 : 5) * weights;
+}
+
+/// Among how many blocks to share the columns of the same rows of weights, where sums go through memory: as many as
+/// make blocks_wanted, but with less than `most` of them could have work for all its warps; from 64 blocks on only as
+/// many as leave sums, written and read, of a fifth of the weights' bytes: that is traffic of the second cache, whose
+/// rate is not much more than that of memory; and, unless `block_rows` is 0, no more than requests_hold lets. Does not
+/// depend on the GPU, so that results do not where none has clusters, nor on whether rows fill a step of recorded
+/// launches up to the next power of two.
+inline unsigned splits_of(const MatMulQuantParams& p, unsigned blocks, int most, unsigned each = 1,
+                          int block_rows = 0) {
   if (p.partials == nullptr || blocks > matmul_counters / 2) return 1;
   const WeightTypeInfo& type = describe(p.type);
   const std::int64_t row_bytes = 64 * std::int64_t{p.chunks} * type.block_bytes / type.block_size;
   // Of the rows that an expert has together; else of those that a step of this size is filled up to.
   std::int64_t rows = p.runs != nullptr ? 8 * expert_run_tiles : 1;
   while (rows < p.rows && (p.tiles == nullptr || rows < 8)) rows *= 2;
-  const unsigned wanted = each > 1 ? matmul_counters : matmul_counters / 2;
+  const unsigned wanted = blocks_wanted(each);
   unsigned n = 1;
   while (n < static_cast<unsigned>(most) && (n + 1) * blocks <= wanted) {
     const std::int64_t sums = 4 * rows * (2 * std::int64_t{n} + 1);  // of a row of weights, with one block more
     if (n * blocks >= 64 && 5 * sums > row_bytes) break;
+    if (block_rows != 0 && !requests_hold(p, rows, block_rows, n + 1)) break;
     ++n;
   }
   return n;

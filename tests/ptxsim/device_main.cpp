@@ -1,7 +1,7 @@
 // The CUDA device in the simulator against the reference device:
-//   ptxsim_device [--all] [--speed] [--slow] [--filter TEXT]
+//   ptxsim_device [--all] [--speed] [--clusters] [--slow] [--filter TEXT]
 // Without --all a part of the list that is quick to interpret. Every finding of the simulator is a failure. --speed
-// also prints how fast each kernel was interpreted.
+// also prints how fast each kernel was interpreted; --clusters: on a chip that has them.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -126,6 +126,8 @@ int main(int argc, char** argv) {
       all = true;
     } else if (std::strcmp(argv[i], "--speed") == 0) {
       speed = true;
+    } else if (std::strcmp(argv[i], "--clusters") == 0) {
+      ptxsim::simulated_device().chip = ptxsim::h200_chip;
     } else {
       rest.push_back(argv[i]);
     }

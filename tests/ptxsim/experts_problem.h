@@ -133,6 +133,7 @@ inline std::vector<float> ExpertsProblem::run(bool shared, bool stand, bool runs
   m.chunks = static_cast<std::int32_t>(layout_.chunks);
   m.in_blocks = f.blocks;
   m.type = shape_.type;
+  m.most_of_cluster = most_of_cluster();
   m.tiles = keep(to_device(tiles_));
   m.tile_rows = keep(to_device(tile_rows_));
   if (runs) {

@@ -28,6 +28,20 @@ inline int rounded(WeightType type, int columns) {
   return (columns + block_of(type) - 1) / block_of(type) * block_of(type);
 }
 
+/// A chip with clusters, as long as it lives.
+class ClusterChip {
+ public:
+  ClusterChip() { simulated_device().chip = h200_chip; }
+  ClusterChip(const ClusterChip&) = delete;
+  ClusterChip& operator=(const ClusterChip&) = delete;
+  ~ClusterChip() { simulated_device().chip = before_; }
+
+ private:
+  Chip before_ = simulated_device().chip;
+};
+/// Of the simulated chip.
+inline std::int32_t most_of_cluster() { return simulated_device().chip.major >= 9 ? cuda::most_of_any_cluster : 1; }
+
 struct Shape {
   WeightType type;
   int rows, columns_in, columns_out;
@@ -131,8 +145,9 @@ struct Repacked {
 };
 
 /// Runs the two kernels; the records of the launches stay in the simulated device. `shared`: blocks may share the rows
-/// of weights.
-inline std::vector<float> run_quant(const Problem& p, const Repacked& w, bool shared = false) {
+/// of weights. `most`: blocks of a cluster.
+inline std::vector<float> run_quant(const Problem& p, const Repacked& w, bool shared = false,
+                                    std::int32_t most = most_of_cluster()) {
   cuda::FragmentsParams f;
   f.rows = p.shape.rows;
   f.columns = p.shape.columns_in;
@@ -160,6 +175,7 @@ inline std::vector<float> run_quant(const Problem& p, const Repacked& w, bool sh
   m.chunks = static_cast<std::int32_t>(w.layout.chunks);
   m.in_blocks = f.blocks;
   m.type = p.shape.type;
+  m.most_of_cluster = most;
   if (shared) {
     m.partials = to_device(std::vector<float>(static_cast<std::size_t>(cuda::matmul_partial_floats(m.rows))));
     m.counters = to_device(std::vector<unsigned>(cuda::matmul_counters));

@@ -1,5 +1,7 @@
 // The quantized product on tensor cores: against float64 on the same weights, against its plain sibling, and the same
 // bits in every order of the simulator.
+#include <optional>
+
 #include "experts_problem.h"
 #include "matmul_problem.h"
 
@@ -59,7 +61,8 @@ TEST_CASE("blocks that share rows of weights give the same bits in every mode") 
   for (const WeightType type : {WeightType::q4_0, WeightType::q2_k, WeightType::q5_k}) {
     for (const int rows : {1, 6, 13, 40}) {
       INFO(describe(type).name << " x " << rows);
-      const Problem p({type, rows, 2304, 70});
+      // Columns enough for sums to be little beside the weights.
+      const Problem p({type, rows, rows == 13 ? 9216 : 4608, 70});
       Repacked w(p);
       std::vector<float> first;
       simulated_device().record_launches = true;
@@ -171,6 +174,7 @@ GatedProblem::Results GatedProblem::run(bool shared) const {
   m.chunks = chunks_;
   m.in_blocks = in.blocks;
   m.type = p_.shape.type;
+  m.most_of_cluster = most_of_cluster();
   if (shared) {
     m.partials = to_device(std::vector<float>(static_cast<std::size_t>(cuda::matmul_partial_floats(rows))));
     m.counters = to_device(std::vector<unsigned>(cuda::matmul_counters));
@@ -193,10 +197,13 @@ GatedProblem::Results GatedProblem::run(bool shared) const {
 TEST_CASE("gated products are right, and the same in every mode, and their fragments those of a launch of their own") {
   for (const WeightType type :
        {WeightType::q4_0, WeightType::q2_k, WeightType::q4_k, WeightType::q6_k, WeightType::f16}) {
-    for (const int rows : {1, 6, 13, 40}) {
-      const bool shared = rows == 6 || rows == 40;
-      INFO(describe(type).name << " x " << rows);
-      const GatedProblem p({type, rows, rounded(type, shared ? 576 : 96), 160});
+    for (const auto& [rows, clusters] :
+         {std::pair{1, false}, {6, false}, {6, true}, {13, false}, {13, true}, {40, false}}) {
+      const bool shared = rows == 6 || rows == 40 || clusters;
+      INFO(describe(type).name << " x " << rows << (clusters ? " in clusters" : ""));
+      std::optional<ClusterChip> chip;
+      if (clusters) chip.emplace();
+      const GatedProblem p({type, rows, rounded(type, clusters ? 1024 : shared ? 576 : 96), 160});
       std::vector<float> first;
       for (const Options& options : all_modes()) {
         simulated_device().options = options;
@@ -232,6 +239,22 @@ TEST_CASE("products of experts are right, and the same in every mode") {
       CHECK(p.run(s.columns_in == 2304, true) == first);
       simulated_device().options = {};
       CHECK(p.error_of(first) < (type == WeightType::f16 || type == WeightType::bf16 ? 2e-5 : 1e-3));
+      no_findings();
+      if (s.columns_in != 2304) continue;
+      const ClusterChip chip;
+      first.clear();
+      simulated_device().record_launches = true;
+      for (const Options& options : all_modes()) {
+        simulated_device().options = options;
+        const std::vector<float> out = p.run(true);
+        CHECK(simulated_device().launches.back().counters.cluster_bytes > 0);
+        if (first.empty()) first = out;
+        CHECK(out == first);
+      }
+      simulated_device().record_launches = false;
+      simulated_device().launches.clear();
+      simulated_device().options = {};
+      CHECK(p.error_of(first) < 1e-3);
       no_findings();
     }
   }

@@ -58,6 +58,7 @@ std::vector<std::vector<float>> MixedProblem::run(bool shared, int times) const 
     one.block_sums = f.block_sums;
     one.rows = f.rows;
     one.in_blocks = f.blocks;
+    one.most_of_cluster = most_of_cluster();
     if (shared) one.partials = partials;
     one.counters = counters;
   }
@@ -149,6 +150,23 @@ TEST_CASE(
       device.options = {};
       CHECK(p.run(true, 2) == results);  // what the first one leaves does not matter to the second
       for (std::size_t i = 0; i < p.size(); ++i) CHECK(p.problem(i).error_of(results[i]) < 1e-3);
+      no_findings();
+      const ClusterChip chip;
+      device.launches.clear();
+      std::vector<std::vector<float>> in_clusters;
+      device.record_launches = true;
+      for (const Options& options : all_modes()) {
+        device.options = options;
+        const std::vector<std::vector<float>> out = p.run(true);
+        CHECK(device.launches.back().config.cluster.z > 1);
+        CHECK(device.launches.back().counters.atomics == 0);
+        if (in_clusters.empty()) in_clusters = out;
+        CHECK(out == in_clusters);
+        if (!all) break;
+      }
+      device.record_launches = false;
+      device.options = {};
+      for (std::size_t i = 0; i < p.size(); ++i) CHECK(p.problem(i).error_of(in_clusters[i]) < 1e-3);
       no_findings();
     }
   }

@@ -1,5 +1,6 @@
 // Steps of a whole decoder on the CUDA device: those that are recorded and replayed give the bits of those whose
 // launches are made one by one, and cost the host few calls.
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <thread>
@@ -124,6 +125,55 @@ TEST_CASE("launches of layers of all kinds, and their bits") {
     CHECK(recorded.cache() == single.cache());
   }
   no_findings();
+}
+
+namespace {
+
+/// On a chip with clusters: recorded steps give the bits of single launches, and of products that do nothing by the
+/// way.
+void run_in_clusters(const Kind& kind, std::initializer_list<std::int32_t> batches) {
+  const Chip before = simulated_device().chip;
+  simulated_device().chip = h200_chip;
+  const Device d(kind);
+  const std::shared_ptr<const backend::Program> apart = d.compile(with_readers(*d.the_case.graph));
+  Run recorded(*d.program, kind.width), unfolded(*apart, kind.width);
+  simulated_device().record_launches = true;
+  for (const std::int32_t n : batches) {
+    INFO(n << " sequences");
+    simulated_device().launches.clear();
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<float> expected = unfolded.step(n, 1, nullptr);
+      simulated_device().options.order = i == 1 ? Order::descending : Order::seeded;
+      CHECK(recorded.step(n, 1, nullptr) == expected);
+      simulated_device().options = {};
+    }
+    const auto in_cluster = [](const LaunchRecord& l) { return l.config.cluster.count() > 1; };
+    const auto& launches = simulated_device().launches;
+    CHECK(std::any_of(launches.begin(), launches.end(), in_cluster));
+  }
+  simulated_device().record_launches = false;
+  simulated_device().launches.clear();
+  CHECK(recorded.cache() == unfolded.cache());
+  simulated_device().chip = before;
+  no_findings();
+}
+
+}  // namespace
+
+TEST_CASE("what launches do by the way they do in clusters too") {
+  Kind gemma;
+  gemma.width = 1024;
+  gemma.head_norms = gemma.post_norms = true;
+  run_in_clusters(gemma, {1, 9});
+}
+
+TEST_CASE("steps of decoders of more kinds in clusters", "[.][clusters]") {
+  Kind plain, experts, values;
+  plain.width = values.width = experts.width = 1024;
+  experts.experts = true;
+  values.type = WeightType::q4_k;
+  values.values = WeightType::q6_k;
+  for (const Kind& kind : {plain, experts, values}) run_in_clusters(kind, {1, 5, 9});
 }
 
 TEST_CASE("rows that are wanted are gathered where others are not") {
@@ -273,9 +323,9 @@ TEST_CASE("as many blocks share columns for a bucket's rows as for fewer") {
           p.type = type;
           p.chunks = columns / 64;
           p.rows = rows;
-          const unsigned exact = llminfer::cuda::splits_of(p, blocks, 16);
+          const unsigned exact = llminfer::cuda::splits_of(p, blocks, 16, 1, 256);
           p.rows = static_cast<std::int32_t>(std::bit_ceil(static_cast<unsigned>(rows)));
-          CHECK(llminfer::cuda::splits_of(p, blocks, 16) == exact);
+          CHECK(llminfer::cuda::splits_of(p, blocks, 16, 1, 256) == exact);
         }
       }
     }
