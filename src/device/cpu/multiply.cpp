@@ -363,14 +363,19 @@ class Multiplier {
     }
   }
 
-  /// Of group g.
+  /// Of group g. Lines of results of all columns in turn are as far from each other, or as a list says.
   void target(GroupTarget& to, const AheadShares& shares, const PanelColumns& of, const std::byte* next,
               std::int64_t g) noexcept {
     const bool whole = rows_in(of.index) == panel_rows;
-    const std::int64_t each = of.each, c = of.first + g * each;
-    for (int i = 0; i < group_columns; ++i) {
-      to.out[i] = whole && i < each && c + i < of.last ? out_at(c + i, of.index) : spill_.values[i];
+    const std::int64_t c = of.first + g * of.each;
+    const int there = whole ? static_cast<int>(std::min(of.each, of.last - c)) : 0;
+    if (columns_.out_rows != nullptr) {
+      for (int i = 0; i < there; ++i) to.out[i] = out_at(c + i, of.index);
+    } else if (there > 0) {
+      float* out = out_at(c, of.index);
+      for (int i = 0; i < there; ++i, out += columns_.out_width) to.out[i] = out;
     }
+    for (int i = there; i < group_columns; ++i) to.out[i] = spill_.values[i];
     to.ahead = ahead(shares, next, g);
   }
 
