@@ -114,7 +114,7 @@ void AttentionPhase::work() noexcept {
 
 void AttentionPhase::take_tasks(std::int64_t count) noexcept {
   Claims list = run_.claims(phase_, thread_, threads_, count, {});
-  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) {
+  list.each([&](const core::Share& part) {
     std::int64_t at = 0;
     each_task([&](const AttentionTask& task, std::int64_t row, std::int32_t head) {
       if (at >= part.begin && at < part.end) {
@@ -126,7 +126,7 @@ void AttentionPhase::take_tasks(std::int64_t count) noexcept {
       }
       ++at;
     });
-  }
+  });
 }
 
 void AttentionPhase::take_parts(std::int64_t total) noexcept {

@@ -63,6 +63,12 @@ class Claims {
     return {};
   }
 
+  /// Calls visit(part) for each part that the thread takes.
+  template <class Visit>
+  void each(Visit&& visit) noexcept {
+    for (core::Share part = next(); part.begin < part.end; part = next()) visit(part);
+  }
+
   /// Positions behind the last part that the thread takes next, if nobody comes before it.
   std::int64_t behind() const noexcept { return behind_; }
 

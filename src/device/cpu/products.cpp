@@ -91,7 +91,7 @@ void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept 
   const ClaimSize size = panel_claims(weight_of(front).shape.panel_bytes, std::min(rows_of(front), at_once(front)));
   const std::int64_t total = length_of_all(phase.products, length_of);
   Claims list = claims(phase, thread, threads, total, size.for_all(total, threads));
-  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) {
+  list.each([&](const core::Share& part) {
     each_list(phase.products, length_of, part, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
       const backend::MatMul& op = op_at(i);
       const std::int64_t panels = weight_of(op).shape.panels, each = at_once(op);
@@ -104,7 +104,7 @@ void Executor::panel_list(const Phase& phase, int thread, int threads) noexcept 
         product(op, {begin, end, at == last ? std::min(panels - end, list.behind()) : 0}, columns, thread);
       }
     });
-  }
+  });
 }
 
 /// As panel_list, the list in groups of heads.
@@ -115,7 +115,7 @@ void Executor::head_list(const Phase& phase, int thread, int threads) noexcept {
   const ClaimSize size = panel_claims(weight_of(front).shape.panel_bytes, rows_of(front));
   const std::int64_t total = length_of_all(lists.count(), panels_of);
   Claims list = claims(phase, thread, threads, total, size.for_all(total, threads));
-  for (core::Share share = list.next(); share.begin < share.end; share = list.next()) {
+  list.each([&](const core::Share& share) {
     each_list(lists.count(), panels_of, share, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
       const ProductPart& part = lists.part(i);
       const std::int64_t at = lists.first_panel(i), behind = std::min(part.panels - last, list.behind());
@@ -123,7 +123,7 @@ void Executor::head_list(const Phase& phase, int thread, int threads) noexcept {
               thread);
       finish_heads(phase, part, {at + first, at + last}, thread);
     });
-  }
+  });
 }
 
 /// After panels of a part: the steps of its heads that are complete now. Of heads that are shared, each thread counts
@@ -212,12 +212,12 @@ ClaimSize Executor::column_claims(const Phase& phase) const noexcept {
 void Executor::column_list(const Phase& phase, int thread, int threads) noexcept {
   const ClaimSize size = column_claims(phase).for_all(phase.columns, threads);
   Claims list = claims(phase, thread, threads, phase.columns, size);
-  for (core::Share columns = list.next(); columns.begin < columns.end; columns = list.next()) {
+  list.each([&](const core::Share& columns) {
     for (const ProductPart& part : schedule_.parts_of(phase)) {
       product(product_at(phase, part.product), panels_of_columns(part, columns), thread);
     }
     column_steps(phase, columns.begin, columns.end, thread);
-  }
+  });
 }
 
 PanelRange Executor::panels_of_columns(const ProductPart& part, const core::Share& columns) noexcept {
@@ -241,7 +241,7 @@ void Executor::logit_list(const Phase& phase, int thread, int threads) noexcept 
   float* const logits = value(program_.graph().logits, 0, thread);
   LogitRows at{logits + share.begin * row_count(phase.rows), std::min(share.end - share.begin, size.most + panel_rows)};
   Claims list = claims(phase, thread, threads, phase.columns, size);
-  for (core::Share columns = list.next(); columns.begin < columns.end; columns = list.next()) {
+  list.each([&](const core::Share& columns) {
     if (in_place) at = {logits + columns.begin, width(program_.graph().logits)};
     for (const ProductPart& part : schedule_.parts_of(phase)) {
       PanelRange panels = panels_of_columns(part, columns);
@@ -251,7 +251,7 @@ void Executor::logit_list(const Phase& phase, int thread, int threads) noexcept 
     column_steps(phase, columns.begin, columns.end, thread);
     if (bests_) find_bests(columns, at, thread);
     if (tops_) find_tops(columns, at, thread);
-  }
+  });
 }
 
 void Executor::column_steps(const Phase& phase, std::int64_t begin, std::int64_t end, int thread) noexcept {
@@ -286,12 +286,12 @@ void Executor::expert_list(const Phase& phase, int thread, int threads) noexcept
   if (phase.cut == StepCut::columns) {
     const std::int64_t grain = column_grain(phase), least = least_of_experts(phase.columns, grain, threads);
     Claims list = claims(phase, thread, threads, phase.columns, {grain, least});
-    for (core::Share columns = list.next(); columns.begin < columns.end; columns = list.next()) {
+    list.each([&](const core::Share& columns) {
       for (std::int32_t i = 0; i < phase.products; ++i) {
         expert_product(expert_product_at(phase, i), panels_of_columns({}, columns), thread);
       }
       column_steps(phase, columns.begin, columns.end, thread);
-    }
+    });
     return;
   }
   const auto panels_of = [&](std::int64_t i) {
@@ -299,11 +299,11 @@ void Executor::expert_list(const Phase& phase, int thread, int threads) noexcept
   };
   const std::int64_t total = length_of_all(phase.products, panels_of);
   Claims list = claims(phase, thread, threads, total, {1, least_of_experts(total, 1, threads)});
-  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) {
+  list.each([&](const core::Share& part) {
     each_list(phase.products, panels_of, part, [&](std::int64_t i, std::int64_t first, std::int64_t last) {
       expert_product(expert_product_at(phase, i), {first, last}, thread);
     });
-  }
+  });
 }
 
 /// Some panels of each expert: the rows that chose it are the columns.

@@ -84,7 +84,7 @@ void Executor::rows(const Phase& phase, int thread, int threads) noexcept {
   if (phase.own) return some_rows(phase, {0, count}, thread);
   constexpr std::int64_t least = 4;  // more than ten thousand values on their way through some ops
   Claims list = claims(phase, thread, threads, count, {1, least});
-  for (core::Share part = list.next(); part.begin < part.end; part = list.next()) some_rows(phase, part, thread);
+  list.each([&](const core::Share& part) { some_rows(phase, part, thread); });
 }
 
 void Executor::some_rows(const Phase& phase, const core::Share& part, int thread) noexcept {
