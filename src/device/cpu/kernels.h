@@ -272,9 +272,12 @@ struct Kernels {
   /// Before and after calls of group_tile by a thread; null: nothing is to be done.
   void (*begin_group_tiles)() = nullptr;
   void (*end_group_tiles)() = nullptr;
-  /// As `unpack`, to the slab that group_tile reads: SlabScaled or SlabMin with signed levels, the zero taken off;
-  /// null: that is the same one. Indexed by WeightType.
+  /// As `unpack`, to the slab that group_tile reads: of the same kind with signed levels, the zero taken off, or with
+  /// levels that are multiplied by scales; null: that is the same one. Indexed by WeightType.
   void (*unpack_grouped[17])(const UnpackArgs& args) = {};
+  /// What unpack_grouped makes, where that is of another kind or has another zero than slab_format says; else `real`.
+  /// `zero` is what columns of groups take off.
+  SlabFormat grouped_slab[17] = {};
   /// In place of group_tile, over the same blocks of a panel as they lie packed; null: there is none. Indexed by
   /// WeightType.
   void (*panel_tile[17])(const GroupArgs& args) = {};

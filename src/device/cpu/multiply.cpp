@@ -121,6 +121,11 @@ class Multiplier {
   bool is_grouped(std::int64_t first, std::int64_t last) const noexcept {
     return weight_.slab.kind != SlabKind::real && kernels_.least_grouped > 0 && last - first >= kernels_.least_grouped;
   }
+  /// What groups of columns [first, last) meet.
+  SlabFormat grouped_slab(std::int64_t first, std::int64_t last) const noexcept {
+    const SlabFormat other = kernels_.grouped_slab[type_index()];
+    return other.kind != SlabKind::real && takes_group_tiles(first, last) ? other : weight_.slab;
+  }
   std::int64_t shift_width() const noexcept { return weight_.shape.columns / 32 * shift_words; }
   std::int64_t in_row(std::int64_t c) const noexcept { return columns_.in_rows != nullptr ? columns_.in_rows[c] : c; }
   float* out_at(std::int64_t c, std::int64_t index) const noexcept {
@@ -270,7 +275,8 @@ class Multiplier {
       *made_ = {};
       return false;
     }
-    const GroupsMade now{columns_.quant.q, first, last, reinterpret_cast<const std::byte*>(groups_), weight_.slab};
+    const SlabFormat format = is_grouped(first, last) ? grouped_slab(first, last) : weight_.slab;
+    const GroupsMade now{columns_.quant.q, first, last, reinterpret_cast<const std::byte*>(groups_), format};
     const bool made = made_->q == now.q && made_->first == first && made_->last == last && made_->at == now.at &&
                       made_->format.kind == now.format.kind && made_->format.zero == now.format.zero;
     *made_ = now;
@@ -284,7 +290,7 @@ class Multiplier {
     for (std::int64_t c = first; c < last; c += each, to += blocks) {
       const int count = static_cast<int>(std::min(each, last - c));
       tile_of(columns, 0, first, c, count, false, 0);
-      group_columns_of(columns, count, blocks, weight_.slab, to);
+      group_columns_of(columns, count, blocks, grouped_slab(first, last), to);
     }
   }
 
@@ -311,14 +317,15 @@ class Multiplier {
                         {0, true, next_panels(shares.step, weight_.shape.columns / 32, packed, index)});
     }
     const auto from_panel = kernels_.panel_tile[type_index()];
-    const auto run = from_panel != nullptr ? from_panel : kernels_.group_tile[static_cast<int>(weight_.slab.kind)];
+    const SlabKind kind = grouped_slab(first, last).kind;
+    const auto run = from_panel != nullptr ? from_panel : kernels_.group_tile[static_cast<int>(kind)];
     const auto own_unpack = kernels_.unpack_grouped[type_index()];
     const auto unpack = own_unpack != nullptr ? own_unpack : kernels_.unpack[type_index()];
     const AheadShares shares = ahead_shares(groups_of(first, last), 3);
     const std::int64_t in_block = weight_.shape.columns / weight_.shape.blocks;
     // Its levels are bytes, whatever they are elsewhere.
-    const bool narrow = (own_unpack != nullptr || from_panel != nullptr) && weight_.slab.kind == SlabKind::byte;
-    const std::int64_t step = slab_blocks(rows_in(index) == panel_rows, narrow ? SlabKind::five : weight_.slab.kind);
+    const bool narrow = (own_unpack != nullptr || from_panel != nullptr) && kind == SlabKind::byte;
+    const std::int64_t step = slab_blocks(rows_in(index) == panel_rows, narrow ? SlabKind::five : kind);
     args.from = slab_;
     for (std::int64_t b = 0; b < weight_.shape.blocks; b += step) {
       const std::int64_t blocks = std::min(step, weight_.shape.blocks - b);

@@ -32,7 +32,7 @@ TEST_CASE("more columns than go through the caches at a time: chunks, groups and
   const Kernels portable = choose_kernels("portable");
   const std::vector<Kernels> fast = fast_kernels();
   for (WeightType type : {WeightType::q4_0, WeightType::q4_1, WeightType::q8_0, WeightType::q6_k, WeightType::q2_k,
-                          WeightType::q4_k, WeightType::q5_k, WeightType::iq4_xs}) {
+                          WeightType::q3_k, WeightType::q4_k, WeightType::q5_k, WeightType::iq4_xs}) {
     // A chunk of 4,096 values is 60 columns or more, of int16 24; the slab of a panel ends within k.
     for (std::int64_t count : {60, 120, 133}) {
       Case c(type, 17, 4096, count, random);

@@ -23,6 +23,8 @@ namespace {
 #include "device/cpu/avx512/tiles.h"
 //
 #include "device/cpu/avx512/byte_tiles.inc"
+//
+#include "device/cpu/avx512/whole_levels.inc"
 }  // namespace
 }  // namespace llminfer::cpu::avx512
 LLMINFER_TARGET_END
@@ -35,11 +37,16 @@ struct TiledFormat {
   void (*unpack)(const UnpackArgs& args);
 };
 constexpr TiledFormat tiled_formats[] = {
-    {WeightType::q4_0, unpack_signed<PackedQ4_0>},          {WeightType::q4_1, unpack_signed<PackedQ4_1>},
-    {WeightType::q5_0, unpack_signed<PackedQ5_0>},          {WeightType::q5_1, unpack_signed<PackedQ5_1>},
-    {WeightType::q4_k, unpack_signed<PackedQ4_K<Counted>>}, {WeightType::q5_k, unpack_signed<PackedQ5_K<Counted>>},
-    {WeightType::iq4_nl, unpack_signed<PackedIq4_Nl>},      {WeightType::iq4_xs, unpack_signed<PackedIq4_Xs<Counted>>},
+    {WeightType::q4_0, unpack_signed<PackedQ4_0>},
+    {WeightType::q4_1, unpack_signed<PackedQ4_1>},
+    {WeightType::q5_0, unpack_signed<PackedQ5_0>},
+    {WeightType::q5_1, unpack_signed<PackedQ5_1>},
+    {WeightType::q4_k, unpack_signed<PackedQ4_K<Counted>>},
+    {WeightType::q5_k, unpack_signed<PackedQ5_K<Counted>>},
+    {WeightType::iq4_nl, unpack_signed<PackedIq4_Nl>},
+    {WeightType::iq4_xs, unpack_signed<PackedIq4_Xs<Counted>>},
     {WeightType::mxfp4, unpack_signed<PackedMxfp4>},
+    {WeightType::q3_k, unpack_negated<PackedQ3_K<Counted>, 4, 0>},
 };
 
 }  // namespace
