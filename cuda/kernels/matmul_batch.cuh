@@ -1,11 +1,13 @@
 // Products of nine to sixteen rows of activations. A block makes 256 rows of weights: four pairs of warps, of 64 rows
 // each, and the two of a pair share the columns. Of weights of few bits, beside which activations weigh much, it makes
 // 512, 64 in each warp. Activations of 256 columns at a time are copied to shared memory while those before are worked
-// on; all warps read them there. Weights go to registers, a chunk ahead of its use.
+// on; all warps read them there. Weights go to registers, a chunk ahead of its use, or all of 256 columns if they are
+// few bytes.
 #pragma once
 
 #include "kernels/matmul_chunk.cuh"
 #include "kernels/matmul_stage.cuh"
+#include "kernels/matmul_whole_scales.cuh"
 
 namespace llminfer::cuda {
 
@@ -15,6 +17,18 @@ constexpr int batch_threads = 256, batch_tiles = 2;  // tiles of 8 rows of activ
 enum class Pair : std::int32_t { columns, weights };
 template <Pair Shared>
 constexpr int batch_rows = Shared == Pair::weights ? 512 : 256;  // of weights
+
+/// Whether scales are multiplied into levels: of two and three bits, which are few bytes for the instructions that they
+/// take. Halves hold those products exactly: 3 times 15, -4 times -32.
+template <class Format>
+constexpr bool batch_multiplies = Format::Levels::bytes < 2048 && whole_scales<Format>;
+
+/// What a sum is multiplied by in the end.
+template <class Format>
+__host__ __device__ constexpr Unit batch_end() {
+  if (batch_multiplies<Format>) return {power_of_two(24), power_of_two(24)};
+  return {Format::first, Format::second};
+}
 
 /// The first four warps of a gated product have weights of the first target, so many warps further on are those of the
 /// second for the same results.
@@ -53,7 +67,7 @@ template <class Format>
 struct BatchWarp {
   const std::uint8_t* weight;  // of the group of 64 rows
   int chunks, lane;
-  Chunk<Format> held[2];
+  Chunk<Format> held[batch_multiplies<Format> ? 4 : 2];
   Sums<batch_tiles> sum;
 
   __device__ const std::uint8_t* tail_of(int chunk) const {
@@ -78,10 +92,46 @@ struct BatchWarp {
     };
     add_chunk<Format, batch_tiles>(w, input_of, sum);
     if constexpr (Format::minima) {
-      if (chunk % 4 == 0) add_minima(chunk, tile);
+      if (chunk % 4 == 0) add_minima(tail_of(chunk), tile);
     }
   }
-  __device__ void add_minima(int chunk, const std::byte* tile) {
+  /// Chunk i of a piece, without d.
+  __device__ void load_of_piece(const std::uint8_t* piece, int i, Chunk<Format>& to) {
+    const std::uint8_t* at = piece + i * Format::chunk_bytes;
+    to.levels.load(at + 16 * lane);
+    to.scales.load(at + Format::Levels::bytes + lane / 4 * 16);
+  }
+  /// Where a piece begins, by its first chunk.
+  __device__ const std::uint8_t* piece_of(int chunk) const {
+    return weight + static_cast<std::int64_t>(chunk / 4) * Format::piece_bytes;
+  }
+  /// Of formats whose scales are multiplied into levels: a piece, which a stage has whole. Its chunks are held; so are
+  /// those of the piece that begins with chunk `next` afterwards.
+  __device__ void add_piece(int chunk, int next, const std::byte* tile) {
+    const std::uint8_t *ahead = piece_of(next), *tail = tail_of(chunk);
+    const bool more = next < chunks;
+    SuperScale d;
+    d.load(tail + lane / 4 * 16);
+    Sums<batch_tiles> products;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      uint4 x[2][batch_tiles];
+#pragma unroll
+      for (int n = 0; n < 2 * batch_tiles; ++n) {
+        const std::byte* at = tile + n % batch_tiles * BatchStage<Format>::bytes + (2 * i + n / batch_tiles) * 512;
+        x[n / batch_tiles][n % batch_tiles] = *reinterpret_cast<const uint4*>(at + lane * 16);
+      }
+      multiply_whole<Format, batch_tiles>(held[i], x, i == 0, products);
+      if (more) load_of_piece(ahead, i, held[i]);
+    }
+    if constexpr (Format::minima) add_minima(tail, tile);
+#pragma unroll
+    for (int i = 0; i < 4 * batch_tiles; ++i) {
+      add_scaled(sum[i / batch_tiles][i % batch_tiles], d.of(i / batch_tiles),
+                 products[i / batch_tiles][i % batch_tiles]);
+    }
+  }
+  __device__ void add_minima(const std::uint8_t* tail, const std::byte* tile) {
     using S = BatchStage<Format>;
     GroupSums all[batch_tiles];
 #pragma unroll
@@ -89,10 +139,16 @@ struct BatchWarp {
       const auto* sums = reinterpret_cast<const float*>(tile + n * S::bytes + S::fragments);
       all[n].template load<Format>(sums + S::width / 8 * (lane / 4), lane % 4, true, S::pad);
     }
-    const std::uint8_t* tail = tail_of(chunk);
     SuperScale dmin;
     dmin.load(tail + 128 + lane / 4 * 16);
-    subtract_minima<Format, batch_tiles>(stream16(tail + 256 + 16 * lane), dmin, all, sum);
+    constexpr Unit end = batch_end<Format>();
+    const uint4 words = stream16(tail + 256 + 16 * lane);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const TileMinima<Format> minima(word_of(words, i), dmin.of(i), end.first, end.second);
+#pragma unroll
+      for (int n = 0; n < batch_tiles; ++n) minima.subtract(all[n], sum[i][n]);
+    }
   }
 };
 
@@ -149,7 +205,8 @@ struct BatchSums {
     const int tile = i / 4 / batch_tiles, n = i / 4 % batch_tiles, upper = i / 2 % 2;
     const int row = first_row + 8 * n + lane % 4 * 2 + i % 2, j = first_column + 16 * tile + 8 * upper + lane / 4;
     if (row >= p.rows || j >= target.columns_out) return;
-    const float unit = upper == 0 ? Format::first : Format::second;
+    constexpr Unit end = batch_end<Format>();
+    const float unit = upper == 0 ? end.first : end.second;
     if (!p.end.gated) {
       store_result(p, target, plain_row(row), j, sum(0) * unit);
     } else {
@@ -197,7 +254,14 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
   int stage = static_cast<int>(blockIdx.z), buffer = 0;
   if (stage < stages) copy_stage<S>(p, shared, first_tile, batch_tiles, stage);
   commit_copies();
-  w.load(4 * stage + first_chunk, w.held[0]);
+  if constexpr (batch_multiplies<Format>) {
+    if (stage < stages) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) w.load_of_piece(w.piece_of(4 * stage), i, w.held[i]);
+    }
+  } else {
+    w.load(4 * stage + first_chunk, w.held[0]);
+  }
   for (; stage < stages; stage += step) {
     if (stage + step < stages) {
       copy_stage<S>(p, shared + (buffer ^ 1) * stage_bytes, first_tile, batch_tiles, stage + step);
@@ -206,13 +270,18 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
     wait_for_copies<1>();
     __syncthreads();
     const std::byte* tile = shared + buffer * stage_bytes;
+    if constexpr (batch_multiplies<Format>) {
+      static_assert(Shared == Pair::weights);  // a warp has all chunks of a piece
+      w.add_piece(4 * stage, 4 * (stage + step), tile);
+    } else {
 #pragma unroll 1
-    for (int i = 0; i < chunks; i += 2) {
-      const int c = 4 * stage + first_chunk + i;
-      w.load(c + 1, w.held[1]);
-      w.add(c, w.held[0], tile);
-      w.load(i + 2 < chunks ? c + 2 : 4 * (stage + step) + first_chunk, w.held[0]);
-      w.add(c + 1, w.held[1], tile);
+      for (int i = 0; i < chunks; i += 2) {
+        const int c = 4 * stage + first_chunk + i;
+        w.load(c + 1, w.held[1]);
+        w.add(c, w.held[0], tile);
+        w.load(i + 2 < chunks ? c + 2 : 4 * (stage + step) + first_chunk, w.held[0]);
+        w.add(c + 1, w.held[1], tile);
+      }
     }
     __syncthreads();
     buffer ^= 1;

@@ -6,6 +6,7 @@
 
 #include "kernels/matmul_chunk.cuh"
 #include "kernels/matmul_stage.cuh"
+#include "kernels/matmul_whole_scales.cuh"
 
 namespace llminfer::cuda {
 
@@ -18,37 +19,11 @@ template <class Format>
 using PromptStage =
     Stage<Format, Format::floats ? 4 : 8, prompt_threads, Format::minima || Format::Scales::minimum, true>;
 
-/// Scales of groups beside d, as whole numbers that become part of the levels.
-template <class Format>
-constexpr bool whole_scales = Format::Scales::super;
-
 /// What a sum is multiplied by in the end.
 template <class Format>
 __host__ __device__ constexpr Unit prompt_end() {
   if (whole_scales<Format>) return {power_of_two(24), power_of_two(24)};
   return {Format::first, Format::second};
-}
-
-/// Levels times scales, both less their zeros, in units of 2^-24.
-template <class Format, int Block, int Step>
-__device__ void multiply_scales(const Chunk<Format>& w, int tile, unsigned (&a)[4]) {
-  using Scales = typename Format::Scales;
-  constexpr Unit unit = unit_at<typename Format::Levels>(2 * Block + Step);
-  constexpr float stored = power_of_two(-24) / Scales::stored_unit(Step);
-  constexpr float first = stored / unit.first, second = stored / unit.second, zero = 1024 + Scales::zero;
-  constexpr unsigned offset = pair_bits(-zero * first, -zero * second);
-  const unsigned s = fma_halves(w.scales.stored(tile, Block, Step), pair_bits(first, second), offset);
-  unsigned scale[2], zeros[2];  // of rows g and g + 8
-  spread_pair(s, scale[0], scale[1]);
-  constexpr float level = Format::Levels::zero;
-  if constexpr (level == 0) {
-#pragma unroll
-    for (int r = 0; r < 4; ++r) a[r] = mul_halves(a[r], scale[r % 2]);
-  } else {
-    spread_pair(mul_halves(s, pair_bits(-level * unit.first, -level * unit.second)), zeros[0], zeros[1]);
-#pragma unroll
-    for (int r = 0; r < 4; ++r) a[r] = fma_halves(a[r], scale[r % 2], zeros[r % 2]);
-  }
 }
 
 /// Registers of A of a block of 32 columns and 32 rows: two tiles, two steps.

@@ -212,8 +212,6 @@ TEST_CASE("memory is what takes longest, by the counts") {
       const double least = 32 * static_cast<double>(c.unique_sectors) / memory;
       CHECK(32 * static_cast<double>(c.global_sectors) / cache < least);
       CHECK(4096 * static_cast<double>(c.mma) / tensor < least);
-      // Weights of two bits: instructions take as long from 9 rows on.
-      if (rows > 8 && type == WeightType::q2_k) continue;
       CHECK(static_cast<double>(c.lane_instructions) / 1.25 / instructions < least);
     }
   }

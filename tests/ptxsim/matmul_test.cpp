@@ -281,6 +281,35 @@ TEST_CASE("products of experts of a prompt are right, and the same in every mode
   }
 }
 
+TEST_CASE("levels times scales of Q2_K and Q3_K are exact in products of 9 to 16 rows") {
+  constexpr int rows = 16, columns = 512, columns_out = 48;
+  for (const WeightType type : {WeightType::q2_k, WeightType::q3_k}) {
+    INFO(describe(type).name);
+    Problem p({type, rows, columns, columns_out});
+    std::mt19937 random(5);
+    for (int j = 0; j < columns_out; ++j) {
+      std::byte* row = p.file.data() + static_cast<std::size_t>(j) * p.row_bytes;
+      random_blocks(type, row, random, p.row_bytes);
+      quant::find(type)->unpack_row(row, p.weights.data() + static_cast<std::ptrdiff_t>(j) * columns, columns);
+    }
+    std::fill(p.bias.begin(), p.bias.end(), 0.0F);
+    const Repacked w(p);
+    // Rows of the unit matrix: results are single weights, to the last bit.
+    for (int first = 0; first < columns; first += rows) {
+      std::fill(p.in.begin(), p.in.end(), 0.0F);
+      for (int r = 0; r < rows; ++r) p.in[static_cast<std::size_t>(r * columns + first + r)] = 1;
+      const std::vector<float> out = run_quant(p, w);
+      int different = 0;
+      for (int i = 0; i < rows * columns_out; ++i) {
+        const int r = i / columns_out, j = i % columns_out;
+        different += out[static_cast<std::size_t>(i)] != p.weights[static_cast<std::size_t>(j * columns + first + r)];
+      }
+      CHECK(different == 0);
+    }
+  }
+  no_findings();
+}
+
 TEST_CASE("MXFP4's largest scale is 2^127") {
   constexpr int columns = 64, columns_out = 33;
   for (const int rows : {1, 12, 20}) {

@@ -60,7 +60,7 @@ def wide_share(name, function, loops):
         if not disassembly.has_tensor(function, loop):
             continue
         for opcode in opcodes:
-            if opcode.startswith(("LDG", "LDGSTS", "UBLKCP")):
+            if opcode.startswith(("LDG", "UBLKCP")) and opcode != "LDGDEPBAR":  # which only marks where copies end
                 size = 16 if opcode.startswith("UBLKCP") else bytes_of(opcode)
                 if size == 4 and name.startswith("attention"):
                     continue
