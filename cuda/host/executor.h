@@ -11,6 +11,7 @@
 #include "kernels/kv_write.h"
 #include "kernels/matmul_quant.h"
 #include "kernels/rope.h"
+#include "kernels/rope_kv.h"
 
 namespace llminfer::cuda {
 
@@ -78,6 +79,9 @@ class Executor {
                MatMulQuantParams& p) noexcept;
   void fold_gated(const backend::GatedActivation& gate, std::int32_t ahead, MatMulQuantParams& p) noexcept;
   MatMulQuantParams join(const backend::MatMul& op, MatMulQuantParams& p) noexcept;
+  RopeKvParams heads_of(std::int32_t ahead, std::int32_t count) const noexcept;
+  void begin_heads() noexcept;
+  void fold_heads(std::int32_t made, MatMulQuantParams& p) noexcept;
   cudaError_t rotate_into_cache() noexcept;
   cudaError_t attend_many(const AttentionParams& params) noexcept;
   RopeParams rope_of(const backend::Rope& op) const noexcept;
@@ -138,6 +142,9 @@ class Executor {
   std::int32_t end_ = 0;                       // of its group
   std::int32_t together_ = 1;                  // ops that its launches did
   bool whole_ = false;                         // all ops are one group
+  RopeKvParams heads_{};                       // what products do with heads that they make
+  std::int32_t heads_missing_ = 0;             // targets that they are yet to make
+  std::int32_t heads_ops_ = 0;                 // ops that are done then
   bool stopped_ = false;
   bool complete_ = false;  // the ops that are left are not wanted
 };

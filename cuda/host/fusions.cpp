@@ -140,6 +140,30 @@ class Finder {
     return alike && all_heads && fits && once ? static_cast<std::int32_t>(norms) + 3 : 0;
   }
 
+  std::int32_t makes_heads(std::size_t index) const {
+    if (fragments_product(index) == nullptr) return 0;
+    const bool cut = slices(index) == 3;
+    const std::size_t products = cut ? 4 : 3, end = index + products;
+    const std::int32_t more = end < graph_.ops.size() ? rotates_into_cache(end) : 0;
+    if (more == 0) return 0;
+    if (!cut) {
+      const backend::ValueId in = graph::io_of(graph_.ops[index]).in[0];
+      for (std::size_t n = 1; n < 3; ++n) {
+        if (fragments_product(index + n) == nullptr || !reads_fragments(index + n, in)) return 0;
+      }
+    }
+    const std::size_t rope = end + static_cast<std::size_t>(more) - 3;
+    const auto* write = at<backend::KvWrite>(rope + 2);
+    const backend::ValueId wanted[] = {graph::io_of(graph_.ops[more == 3 ? rope : end]).in[0],
+                                       graph::io_of(graph_.ops[more == 3 ? rope + 1 : end + 1]).in[0], write->v};
+    for (const backend::ValueId id : wanted) {
+      int found = 0;
+      for (std::size_t n = cut ? 1 : 0; n < products; ++n) found += graph::io_of(graph_.ops[index + n]).out == id;
+      if (found != 1) return 0;
+    }
+    return static_cast<std::int32_t>(products) + more;
+  }
+
   std::vector<backend::ValueId> gathered_from() const {
     std::vector<backend::ValueId> from(graph_.values.size());
     for (std::size_t id = 0; id < from.size(); ++id) from[id] = static_cast<backend::ValueId>(id);
@@ -206,6 +230,7 @@ Fusions find_fusions(const backend::Graph& graph, const WeightPlan& weights) {
     f.before_product.push_back(finder.before_product(i));
     f.before_gathered_product.push_back(finder.before_gathered_product(i));
     f.rotates_into_cache.push_back(finder.rotates_into_cache(i));
+    f.makes_heads.push_back(finder.makes_heads(i));
   }
   f.gathered_from = finder.gathered_from();
   return f;

@@ -44,6 +44,10 @@ struct Fusions {
   /// Norms of the heads of queries and keys or none, then rotation of queries, that of keys in the same way and the
   /// writing of these keys, which nothing else reads: so many ops that are one launch. 0: none.
   std::vector<std::int32_t> rotates_into_cache{};
+  /// The first of products with fragments of one value, or one that is cut into slices, whose three outputs are the
+  /// queries, keys and values of such ops, which follow: so many ops, with those, that need no launch but the
+  /// products'. 0: none.
+  std::vector<std::int32_t> makes_heads{};
 
   /// Per value: what a gathered one is where all rows are wanted, in their order. Others: themselves.
   std::vector<backend::ValueId> gathered_from{};

@@ -18,6 +18,7 @@ bool is_norm_of_sum(const backend::Graph& graph, const Fusions& fusions, std::si
 /// The most ops from `i` on that are one launch.
 std::size_t ops_of_launch(const backend::Graph& graph, const Fusions& fusions, std::size_t i) {
   const auto with_norm = [&](std::size_t n) { return n + (is_norm_of_sum(graph, fusions, i + n) ? 1 : 0); };
+  if (fusions.makes_heads[i] > 0) return static_cast<std::size_t>(fusions.makes_heads[i]);
   if (fusions.rotates_into_cache[i] > 0) return static_cast<std::size_t>(fusions.rotates_into_cache[i]);
   if (fusions.combines_next[i]) return fusions.adds_next[i + 1] ? with_norm(3) : 2;
   if (fusions.adds_next[i]) return with_norm(2);

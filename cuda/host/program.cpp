@@ -98,12 +98,13 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   plan.sets[0] = place_fragments(plan, largest(size_of_fragments(rows, columns), of_experts));
   plan.sets[1] = place_fragments(
       plan, largest(size_of_fragments(std::min<std::int64_t>(rows, most_rows_folded), columns), of_experts));
-  std::int64_t partials = columns > 0 ? matmul_partial_floats(rows) : 0, merges = 0;
+  std::int64_t partials = columns > 0 ? matmul_partial_floats(rows) : 0, merges = 0, heads = 0;
   for (const backend::Op& op : graph.ops) {
     const auto* a = std::get_if<backend::PagedAttention>(&op);
     if (a == nullptr) continue;
     const backend::StateGroup& state = graph.states[static_cast<std::size_t>(a->slot.group)];
     partials = std::max(partials, attention_partial_floats(limits.tokens, graph.context, a->heads, state.v_width));
+    heads = std::max(heads, std::int64_t{a->heads} + 2 * state.heads);
     merges = std::max(merges, attention_merges(limits.tokens, attention_head_blocks(a->heads, state.heads)));
   }
   if (gemm) partials = std::max(partials, static_cast<std::int64_t>(dense_gemm_bytes / 4));
@@ -114,6 +115,7 @@ WorkspacePlan plan_workspace(const backend::Graph& graph, const backend::Limits&
   plan.counters = place(columns > 0 ? matmul_counters : 0);
   plan.arrivals = place(std::max<std::int64_t>(experts.tiles, most_rows_folded / 8));
   plan.columns = place((experts.rows + 63) / 64);
+  plan.heads = place(heads);
   plan.merges = place(merges);
   plan.tiles = place(experts.tiles * (2 + 8 + 8 + 3));
   plan.most_tiles = static_cast<std::int32_t>(experts.tiles);

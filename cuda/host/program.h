@@ -38,6 +38,7 @@ struct WorkspacePlan {
   std::uint64_t counters = 0;      ///< from here on all is zero between launches: of products
   std::uint64_t arrivals = 0;      ///< of rows that become fragments
   std::uint64_t columns = 0;       ///< of columns that experts make
+  std::uint64_t heads = 0;         ///< of queries, keys and values
   std::uint64_t merges = 0;        ///< of attention
   std::uint64_t tiles = 0;         ///< ExpertTiles: tiles, rows, tokens, runs
   std::int32_t most_tiles = 0;     ///< of those

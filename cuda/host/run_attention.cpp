@@ -42,12 +42,12 @@ KvWriteParams Executor::cache_of(const backend::KvWrite& op) const noexcept {
   return p;
 }
 
-/// Norms of heads or none, rotations and the writing of the cache as one launch.
-cudaError_t Executor::rotate_into_cache() noexcept {
-  const auto *query_norm = later<backend::RmsNorm>(0), *key_norm = later<backend::RmsNorm>(1);
-  const std::int32_t norms = query_norm != nullptr ? 2 : 0;
-  const auto *queries = later<backend::Rope>(norms), *keys = later<backend::Rope>(norms + 1);
-  RopeKvParams p{rope_of(*queries), cache_of(*later<backend::KvWrite>(norms + 2))};
+/// Norms of heads or none, rotations and the writing of the cache: `count` ops, `ahead` of this one.
+RopeKvParams Executor::heads_of(std::int32_t ahead, std::int32_t count) const noexcept {
+  const auto *query_norm = later<backend::RmsNorm>(ahead), *key_norm = later<backend::RmsNorm>(ahead + 1);
+  const std::int32_t norms = count - 3;
+  const auto *queries = later<backend::Rope>(ahead + norms), *keys = later<backend::Rope>(ahead + norms + 1);
+  RopeKvParams p{rope_of(*queries), cache_of(*later<backend::KvWrite>(ahead + norms + 2))};
   p.cache.in[0] = data(keys->in);
   if (norms != 0) {
     p.queries.in = data(query_norm->in);
@@ -56,8 +56,31 @@ cudaError_t Executor::rotate_into_cache() noexcept {
     p.key_norm = program_.floats(key_norm->weight);
     p.eps = query_norm->eps;
   }
-  together_ = norms + 3;
-  return launch(p, stream());
+  return p;
+}
+
+cudaError_t Executor::rotate_into_cache() noexcept {
+  together_ = ops(fusions().rotates_into_cache);
+  return launch(heads_of(0, together_), stream());
+}
+
+/// If this op is the first of those that make queries, keys and values: whether products do what follows.
+void Executor::begin_heads() noexcept {
+  const std::int32_t all = ops(fusions().makes_heads);
+  if (all == 0) return;
+  const std::int32_t products = ops(fusions().slices) > 0 ? 4 : 3;
+  heads_ = heads_of(products, all - products);
+  heads_missing_ = matmul_takes_heads(heads_) ? 3 : 0;
+  heads_ops_ = all - products;
+}
+
+/// What is done with queries, keys and values, of which the launch of `p` makes so many.
+void Executor::fold_heads(std::int32_t made, MatMulQuantParams& p) noexcept {
+  if (heads_missing_ == 0) return;
+  p.end.heads = heads_;
+  p.end.head_arrivals = space_.memory.at<unsigned>(program_.plan().heads);
+  heads_missing_ -= made;
+  if (heads_missing_ == 0) together_ += heads_ops_;
 }
 
 cudaError_t Executor::run_one(const backend::Rope& op) noexcept {

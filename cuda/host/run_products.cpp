@@ -49,6 +49,7 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
   const auto* normed = later<backend::Add>(2);
   const auto* other = later<backend::MatMul>(1);
   const auto* gate = later<backend::GatedActivation>(2);
+  begin_heads();
   NormAddParams behind;  // in a launch of its own
   if (add != nullptr && is(fusions().adds_next)) {
     add_in(op, *add, p);
@@ -56,11 +57,14 @@ cudaError_t Executor::product_of_fragments(const backend::MatMul& op) noexcept {
     behind = add_normed(*norm, *normed, p);
   } else if (ops(fusions().slices, 1) > 0) {
     split(op, p);
+    if (!p.end.gated) fold_heads(p.count, p);
   } else if (gate != nullptr && is(fusions().gates_next)) {
     gate_in(op.out, target_of(other->weight, other->bias, other->out), *gate, p);
     fold_gated(*gate, 2, p);
   } else {
-    const MatMulQuantParams others = join(op, p);
+    MatMulQuantParams others = join(op, p);
+    fold_heads(p.count + others.count, p);
+    others.end = p.end;
     if (others.count > 0) return launch_mixed(p, others, stream());
   }
   const cudaError_t e = launch(p, stream());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/matmul_chunk.cuh"
+#include "kernels/matmul_heads.cuh"
 #include "kernels/matmul_stage.cuh"
 #include "kernels/matmul_whole_scales.cuh"
 
@@ -344,6 +345,7 @@ __global__ void __launch_bounds__(batch_threads, 1) matmul_batch_kernel(MatMulQu
       });
     }
   }
+  finish_heads<8>(p, target.weight, target.block * rows, rows, p.rows, *reinterpret_cast<HeadsRoom<8>*>(room));
   make_next<8>(p, first_tile, batch_tiles, room);
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/combine.cuh"
 #include "kernels/matmul_chunk.cuh"
+#include "kernels/matmul_heads.cuh"
 
 namespace llminfer::cuda {
 
@@ -261,7 +262,16 @@ __device__ bool decode_block(const MatMulQuantParams& p, unsigned ahead, DecodeR
   asm volatile("" : "+r"(number), "+r"(y));  // found again, so that they take no registers before
   const RowTile<Experts> to_tile(p, static_cast<int>(y));
   const BlockTarget to = target_of(p, 64 * Groups, number);
-  return decode_store<Format, Groups, Warps, Experts>(p, to, sum, room, to_tile);
+  const bool stored = decode_store<Format, Groups, Warps, Experts>(p, to, sum, room, to_tile);
+  if constexpr (!Experts) {
+    static_assert(sizeof(HeadsRoom<Warps>) <= sizeof(room));
+    constexpr int width = 64 * Groups;
+    if (stored) {
+      finish_heads<Warps>(p, to.weight, to.block * width, width, min(8, to_tile.rows),
+                          *reinterpret_cast<HeadsRoom<Warps>*>(&room));
+    }
+  }
+  return stored;
 }
 
 template <class Format, int Groups, int Warps>

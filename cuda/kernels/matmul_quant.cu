@@ -16,6 +16,10 @@ cudaError_t launch(const MatMulQuantParams& p, cudaStream_t stream) {
   if (end.add.in != nullptr && (end.arrivals == nullptr || end.add.columns % 4 != 0 || p.tiles != nullptr)) {
     return cudaErrorInvalidValue;
   }
+  if (end.heads.queries.in != nullptr) {
+    const bool fits = p.tiles == nullptr && end.head_arrivals != nullptr && end.heads.queries.rows == p.rows;
+    if (!fits || !matmul_takes_heads(end.heads)) return cudaErrorInvalidValue;
+  }
   if (p.tiles != nullptr && (p.rows % 8 != 0 || p.rows / 8 > 65535 || p.tile_rows == nullptr)) {
     return cudaErrorInvalidValue;
   }

@@ -9,6 +9,7 @@
 #include "kernels/experts.h"
 #include "kernels/fragments.h"
 #include "kernels/norms.h"
+#include "kernels/rope_kv.h"
 
 namespace llminfer::cuda {
 
@@ -48,7 +49,19 @@ struct MatMulEnd {
   CombineParams combine{};
   unsigned* arrivals = nullptr;         ///< [tiles of 8 rows], zero before and after each launch
   unsigned* column_arrivals = nullptr;  ///< [blocks of 64 columns] for `combine`, the same
+  /// Of the results of targets, which are among its inputs: heads are done by the last blocks that make values of them.
+  /// Up to 16 rows, heads of 16 values or more; in null: none.
+  RopeKvParams heads{};
+  unsigned* head_arrivals = nullptr;  ///< [queries.heads + 2 * cache.heads] for `heads`, zero before and after
 };
+
+/// Whether a product may do that.
+inline bool matmul_takes_heads(const RopeKvParams& p) {
+  constexpr std::int32_t most_rows = 16, least = 16;  // so that a block's heads are at most 32, a bit each
+  const std::int32_t keys = p.queries.head_width, values = p.cache.sides[1].width;
+  return p.queries.rows <= most_rows && keys >= least && values >= least && keys <= rope_kv_max_width &&
+         values <= rope_kv_max_width && 2 * p.queries.pairs <= keys && p.cache.sides[0].width == keys;
+}
 
 /// out[r][j] = sum_k in[r][k] * weight[j][k] + bias[j] + residual[r][j], for up to three weights of one type that read
 /// the same rows.
